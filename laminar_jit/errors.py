@@ -17,6 +17,7 @@
     │   ├── SegmentNotFound       no segment of that name
     │   ├── ForeignSegment        not one of ours, or of another layout version
     │   └── SharedMemoryFull      no room left in the shared-memory file system
+    ├── InvalidPolicy             a batch or backpressure policy that makes no sense
     ├── SpillError                the overflow files of a bridge
     ├── WorkerError               Ring 1 processes
     │   ├── WorkerDied            the process ended without saying why
@@ -99,6 +100,10 @@ class ForeignSegment(SegmentError):
 
 class SharedMemoryFull(SegmentError, MemoryError):
     """The shared-memory file system has no room for the segment."""
+
+
+class InvalidPolicy(LaminarError, ValueError):
+    """A batch or backpressure policy that makes no sense."""
 
 
 class SpillError(LaminarError):
