@@ -45,7 +45,7 @@ OPERATIONS: dict[str, Operation] = {
     "column": Operation("() -> T. Value: the column's name.", strict=False),
     "literal": Operation("() -> T. Value: as in types.py, or None for NULL.", strict=False),
     # Conversion.
-    "cast": Operation("(S) -> T, S != T, for the pairs of docs/semantics.md.", counters=(BAD_CASTS,)),
+    "cast": Operation("(S) -> T, S != T, for the pairs in CASTS.", counters=(BAD_CASTS,)),
     # Arithmetic. Integer and float operands have the type of the result.
     "add": Operation(
         "(T, T) -> T for T number or duration; (timestamp, duration) -> timestamp; "
@@ -155,10 +155,10 @@ OPERATIONS: dict[str, Operation] = {
         makes_null=True,
     ),
     "reverse": Operation("(string) -> string, by code points."),
-    # Time. Timestamps with a zone are taken apart and cut in that zone's wall-clock time.
+    # Time. Timestamps have no zone here (epochs apart): binding casts to wall-clock time and back.
     "extract": Operation(
         "(timestamp, date or time) -> int64, float64 for epoch; (duration) -> float64 for epoch. "
-        "Value: one of EXTRACT_PARTS."
+        "Value: one of EXTRACT_PARTS; for epochs the timestamp may have a zone."
     ),
     "date_trunc": Operation(
         "(timestamp) -> the same; (date) -> date from week up. Value: one of TRUNCATE_UNITS.",
@@ -177,6 +177,26 @@ OPERATIONS: dict[str, Operation] = {
         strict=False,
         makes_null=True,
     ),
+}
+
+#: What ``cast`` goes from and to; binding composes all other casts from these. ``decimal`` stands for
+#: decimals of any width, ``integer`` for every integer type. Only casts between timestamps, and from and
+#: to strings, meet zones; ``int64`` means microseconds beside a time, ``int32`` days beside a date.
+CASTS: dict[str, tuple[str, ...]] = {
+    "bool": ("integer", "string"),
+    "integer": ("integer", "float32", "float64", "string"),
+    "int64": ("decimal", "timestamp", "time", "duration"),
+    "uint64": ("decimal",),
+    "int32": ("date",),
+    "float32": ("float64", "string"),
+    "float64": ("float32", "int64", "uint64", "decimal", "string"),
+    "decimal": ("int64", "uint64", "float64", "decimal", "string"),
+    "string": ("bool", "int64", "uint64", "float64", "decimal", "date", "time", "timestamp", "binary"),
+    "binary": ("string",),
+    "timestamp": ("date", "time", "string", "timestamp", "int64"),
+    "date": ("timestamp", "int32"),
+    "time": ("string", "int64"),
+    "duration": ("int64",),
 }
 
 #: Parts of a point in time. From a date only those from ``day`` up and the epochs; from a time only
@@ -261,14 +281,21 @@ class Node:
         return self._hash  # type: ignore[attr-defined, no-any-return]
 
     def __eq__(self, other: object) -> bool:
-        if self is other:
-            return True
-        if not isinstance(other, Node) or hash(self) != hash(other):
-            return False
-        return (
-            self._key == other._key  # type: ignore[attr-defined]
-            and self.arguments == other.arguments
-        )
+        # With a list of pairs, not by recursion: chains of a thousand operations are compared too.
+        if not isinstance(other, Node):
+            return NotImplemented
+        pairs, seen = [(self, other)], set()
+        while pairs:
+            left, right = pairs.pop()
+            if left is right or (id(left), id(right)) in seen:
+                continue
+            if hash(left) != hash(right) or left._key != right._key:  # type: ignore[attr-defined]
+                return False
+            if len(left.arguments) != len(right.arguments):
+                return False
+            seen.add((id(left), id(right)))
+            pairs += zip(left.arguments, right.arguments)
+        return True
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Hashes of strings differ between processes: build the node anew.
@@ -300,18 +327,17 @@ def literal(value: Any, type: DataType) -> Node:
 def walk(*roots: Node) -> Iterator[Node]:
     """Every distinct node under *roots*, arguments before their users."""
     seen: set[Node] = set()
-
-    def visit(node: Node) -> Iterator[Node]:
+    waiting = [(root, False) for root in reversed(roots)]
+    while waiting:
+        node, arguments_done = waiting.pop()
         if node in seen:
-            return
-        for argument in node.arguments:
-            yield from visit(argument)
-        if node not in seen:
+            continue
+        if arguments_done or not node.arguments:
             seen.add(node)
             yield node
-
-    for root in roots:
-        yield from visit(root)
+            continue
+        waiting.append((node, True))
+        waiting += [(argument, False) for argument in reversed(node.arguments)]
 
 
 def columns_of(*roots: Node) -> tuple[str, ...]:
@@ -337,18 +363,42 @@ _SYMBOLS = {
 }
 
 
+_FORMAT_DEPTH = 40
+_FORMAT_CHARACTERS = 2000
+
+
 def format_node(node: Node) -> str:
-    """*node* as a reader would write it, for ``explain`` and for comments in generated source."""
+    """*node* as a reader would write it, for ``explain`` and for comments in generated source.
+
+    Always one line; what is too deep or too long to read is cut with an ellipsis.
+    """
+    text = _format(node, 0, {})
+    return text if len(text) <= _FORMAT_CHARACTERS else text[:_FORMAT_CHARACTERS] + "…"
+
+
+def _format(node: Node, depth: int, done: dict[tuple[Node, int], str]) -> str:
+    if depth > _FORMAT_DEPTH:
+        return "…"
+    if (node, depth) not in done:
+        inner = [_format(argument, depth + 1, done) for argument in node.arguments]
+        inner = [
+            text if len(text) <= _FORMAT_CHARACTERS else text[:_FORMAT_CHARACTERS] + "…" for text in inner
+        ]
+        done[node, depth] = _format_operation(node, inner)
+    return done[node, depth]
+
+
+def _format_operation(node: Node, inner: list[str]) -> str:
     if node.operation == "column":
-        return str(node.value)
+        name = str(node.value)
+        return name if name.isidentifier() else repr(name)
     if node.operation == "literal":
         return f"{'NULL' if node.value is None else repr(node.value)}:{node.type}"
-    inner = [format_node(argument) for argument in node.arguments]
     if node.operation in _SYMBOLS:
         return "(" + f" {_SYMBOLS[node.operation]} ".join(inner) + ")"
     if node.operation == "cast":
         return f"cast({inner[0]} as {node.type})"
     if node.value is not None:
         name = getattr(node.value, "name", None)
-        inner.append(name if isinstance(name, str) else repr(node.value))
+        inner = [*inner, name if isinstance(name, str) else repr(node.value)]
     return f"{node.operation}({', '.join(inner)})"
