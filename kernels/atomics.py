@@ -17,8 +17,15 @@ from .lowering import WORD, lowered_by
 _ALIGN = 8
 
 
-def _is_words(words: Any) -> bool:
-    return isinstance(words, types.Array) and words.dtype == types.int64 and words.ndim == 1
+def _is_words(words: Any, *, written: bool = False) -> bool:
+    return (
+        isinstance(words, types.Array)
+        and words.dtype == types.int64
+        and words.ndim == 1
+        # The address is computed from the index alone, so a strided view would be read wrongly.
+        and words.layout == "C"
+        and (words.mutable or not written)
+    )
 
 
 def _word_pointer(context: Any, builder: Any, words_type: Any, words: Any, index: Any) -> Any:
@@ -43,7 +50,7 @@ def _load(ordering: str) -> Any:
 
 def _store(ordering: str) -> Any:
     def typer(typing_context: Any, words: Any, index: Any, value: Any) -> Any:
-        if not _is_words(words):
+        if not _is_words(words, written=True):
             return None
 
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -58,7 +65,7 @@ def _store(ordering: str) -> Any:
 
 def _read_modify_write(operation: str) -> Any:
     def typer(typing_context: Any, words: Any, index: Any, value: Any) -> Any:
-        if not _is_words(words):
+        if not _is_words(words, written=True):
             return None
 
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -71,7 +78,7 @@ def _read_modify_write(operation: str) -> Any:
 
 
 def _compare_exchange(typing_context: Any, words: Any, index: Any, expected: Any, value: Any) -> Any:
-    if not _is_words(words):
+    if not _is_words(words, written=True):
         return None
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:

@@ -85,22 +85,22 @@ def peek(index):
     if ready <= 0:
         index[CACHED_TAIL] = load_acquire(index, TAIL)
         ready = index[CACHED_TAIL] - head
-    return ready
+    # An idle consumer may have taken staged rows, and then stands beyond TAIL.
+    return max(ready, 0)
 
 
 @kernel
 def peek_latest(index):
     """Like ``peek``, but always looks at TAIL."""
     index[CACHED_TAIL] = load_acquire(index, TAIL)
-    return index[CACHED_TAIL] - load_relaxed(index, HEAD)
+    return max(index[CACHED_TAIL] - load_relaxed(index, HEAD), 0)
 
 
 @kernel
 def peek_staged(index):
     """Rows readable by a consumer that found nothing published, staged ones included."""
-    staged = load_ordered(index, STAGED)
-    index[CACHED_TAIL] = staged
-    return staged - load_relaxed(index, HEAD)
+    index[CACHED_TAIL] = load_ordered(index, STAGED)
+    return index[CACHED_TAIL] - load_relaxed(index, HEAD)
 
 
 @kernel

@@ -101,6 +101,19 @@ class ForeignSegment(SegmentError):
 class SharedMemoryFull(SegmentError, MemoryError):
     """The shared-memory file system has no room for the segment."""
 
+    def __init__(self, asked: int, free: int, directory: str) -> None:
+        self.asked = asked
+        self.free = free
+        self.directory = directory
+        super().__init__(
+            f"a segment of {asked} bytes does not fit into {directory}, which has {free} bytes free. "
+            f"Use smaller rings, close others, or enlarge it: mount -o remount,size=<bytes> {directory} "
+            "(Docker: --shm-size)."
+        )
+
+    def __reduce__(self) -> tuple[type[SharedMemoryFull], tuple[int, int, str]]:
+        return type(self), (self.asked, self.free, self.directory)
+
 
 class InvalidPolicy(LaminarError, ValueError):
     """A batch or backpressure policy that makes no sense."""
