@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import random
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from scripts.set_up import java_is_present
 from tests.support.leaks import leaks_since, take_snapshot
 from tests.support.processes import watch_starts
 
@@ -40,11 +40,6 @@ def pytest_report_header(config: pytest.Config) -> str:
     return f"seed of this run: {seed} (repeat with --hypothesis-seed={seed})"
 
 
-def java_is_present() -> bool:
-    home = os.environ.get("JAVA_HOME")
-    return shutil.which("java") is not None or (home is not None and Path(home, "bin", "java").exists())
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
@@ -62,8 +57,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     if count := config.stash.get(_left_out, 0):
         terminalreporter.write_line(
-            f"{count} Spark tests left out: no Java on this machine; install Java 17 or newer "
-            "(sudo apt install openjdk-17-jre-headless) or set JAVA_HOME",
+            f"{count} Spark tests left out: Java 17 or newer is missing "
+            "(sudo apt install openjdk-17-jre-headless, or set JAVA_HOME)",
             yellow=True,
         )
 
