@@ -46,11 +46,11 @@ test-nightly: setup ## All tests and the long campaigns, with many more random e
 	$(RUN) -m pytest -m "nightly or not nightly" --hypothesis-profile=nightly
 
 bench: setup ## All benchmarks, results kept by commit in .asv/
-	$(RUN) -m asv machine --yes
+	$(RUN) -m asv machine --yes >/dev/null
 	$(RUN) -m asv run --python=same --set-commit-hash $$(git rev-parse HEAD) --show-stderr
 
 bench-quick: setup ## Every benchmark once: do they still run?
-	$(RUN) -m asv machine --yes
+	$(RUN) -m asv machine --yes >/dev/null
 	$(RUN) -m asv run --python=same --quick --show-stderr
 
 clean: ## Remove what builds and tests left; keeps .venv/

@@ -147,7 +147,7 @@ def can_make_venv(interpreter):
 def install():
     say("installing the project with its tools, a minute or two the first time")
     pip = [str(python_of_venv()), "-m", "pip", "--disable-pip-version-check"]
-    command = [*pip, "install", "--quiet", "--editable", f"{ROOT}[{EXTRAS}]"]
+    command = [*pip, "install", "-qq", "--editable", f"{ROOT}[{EXTRAS}]"]
     answer = subprocess.run(command, stdin=subprocess.DEVNULL, cwd=str(ROOT))
     if answer.returncode:
         stop(

@@ -57,10 +57,11 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "from tests.conftest import *\nimport tests.support.leaks\ntests.support.leaks.GRACE_SECONDS = 0.3\n"
     )
     (folder / "test_leaking.py").write_text(NESTED.read_text())
+    environment = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}
     subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--junitxml=report.xml"],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**environment, "PYTHONPATH": str(ROOT)},
         stdout=subprocess.DEVNULL,
         timeout=120,
     )
