@@ -32,7 +32,8 @@ def require_same(name: str, table: pa.Table, peer: str, peer_table: pa.Table, fl
         if differing is not None:
             row, peer_row = (side.slice(differing, 1).to_pylist()[0] for side in (ours, theirs))
             raise PeersDiffer(
-                f"{name} and {peer} differ in column {column!r}, sorted row {differing}: {row} against {peer_row}"
+                f"{name} and {peer} differ in column {column!r}, sorted row {differing}: "
+                f"{row} against {peer_row}"
             )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 
 import numpy as np
@@ -77,34 +78,15 @@ def drain(size: Size) -> Iterator[Figure]:
     with pinned(), create_ring(ROW, SLOTS) as ring, ring.producer() as producer, ring.consumer() as consumer:
         words = producer.slots.view(np.uint64)
         ring_kernels.write_rows(words, SLOTS, 0, SLOTS)
-        sums: list[int] = []
-
-        def in_kernel() -> float:
-            first = consumer.position % SLOTS
-            return nanoseconds_each(lambda: sums.append(drained(times, first)), times)
-
-        def drained(repeat: int, first: int) -> int:
-            total = int(
-                ring_kernels.drain_ready(
-                    consumer.rows_index,
-                    consumer.marks_index,
-                    consumer.marks_address,
-                    consumer.mark_capacity,
-                    words,
-                    SLOTS,
-                    count,
-                    repeat,
-                )
-            )
-            return total
-
-        drained(SLOTS // count, 0)  # compiles, and leaves the position at a multiple of the capacity
-        whole = drained(SLOTS // count, 0)
+        marks = (consumer.marks_index, consumer.marks_address, consumer.mark_capacity)
+        drained = functools.partial(
+            ring_kernels.drain_ready, consumer.rows_index, *marks, words, SLOTS, count
+        )
+        whole = int(drained(SLOTS // count))  # compiles, too
         if whole != checksum(0, SLOTS):
             raise PeersDiffer(f"the drained rows sum up to {whole}, expected {checksum(0, SLOTS)}")
-        yield figure(
-            "ring.drain.kernel", best_of(in_kernel, size.rounds) / 1000, "us", reach=at_most(1, "us")
-        )
+        in_kernel = best_of(lambda: nanoseconds_each(lambda: drained(times), times), size.rounds)
+        yield figure("ring.drain.kernel", in_kernel / 1000, "us", reach=at_most(1, "us"))
 
         def through_python() -> float:
             producer.stage(count)
@@ -122,7 +104,6 @@ def drain(size: Size) -> Iterator[Figure]:
             return elapsed
 
         yield figure("ring.drain.python", best_of(through_python, size.rounds * 50) / 1000, "us")
-        del words
 
 
 @measures("ring.capacity_check")
