@@ -1,0 +1,215 @@
+"""Windows end to end: Arrow in, ``query.run``, Arrow out; Ring 1 inline, one pinned core."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+import laminar_jit as lj
+
+from . import data, figures
+from .engines import DataFusionPeer, DuckDBPeer, PolarsPeer
+from .figures import Figure, Reach, against_fastest, ahead_of_peer, measures
+from .harness import Side, Size, chosen_size, contest, pinned
+
+SECOND = 1_000_000
+TUMBLING_REACH = {100: ahead_of_peer(1.2), 10_000: ahead_of_peer(1.8), 1_000_000: ahead_of_peer(1.2)}
+COLUMNS = ("window_start", "key", "total", "n")
+
+
+def aggregate_query(window: lj.windows.Window) -> lj.Query:
+    """Sum and count by key in a stream that may be two seconds out of order."""
+    schema = {"ts": "timestamp[us]", "key": "int64", "value": "float64"}
+    source = lj.source("events", schema, time="ts", delay="2s")
+    return source.group_by("key", window=window).agg(total=lj.sum("value"), n=lj.count())
+
+
+def our_side(window: lj.windows.Window, table: pa.Table) -> Side:
+    query = aggregate_query(window)
+    return Side("laminar_jit", lambda: query.run(events=table, ring1="inline"), comparable)
+
+
+def comparable(result: pa.Table) -> pa.Table:
+    """The columns all sides have, times as integers."""
+    columns = result.select(COLUMNS)
+    return columns.set_column(0, "window_start", columns["window_start"].cast(pa.int64()))
+
+
+def tumbling_sides(table: pa.Table, size: int) -> list[Side]:
+    import polars as pl
+
+    start = f"ts - ts % {size}"
+    sql = f"SELECT {start} AS window_start, key, sum(value) AS total, count(*) AS n FROM events GROUP BY 1, 2"
+
+    def in_polars(frame: pl.LazyFrame) -> pl.LazyFrame:
+        keys = [(pl.col("ts") - pl.col("ts") % size).alias("window_start"), "key"]
+        return frame.group_by(keys).agg(total=pl.col("value").sum(), n=pl.len().cast(pl.Int64))
+
+    return [
+        our_side(lj.tumble(f"{size}us"), table),
+        PolarsPeer(table).side(in_polars),
+        DuckDBPeer(table).side(sql),
+        DataFusionPeer(table).side(sql),
+    ]
+
+
+def hopping_sides(table: pa.Table, size: int, slide: int) -> list[Side]:
+    """Every engine aggregates panes first and merges them into windows: far faster than one row a window."""
+    import polars as pl
+
+    panes = size // slide
+    sql = f"""
+        WITH panes AS (
+            SELECT ts - ts % {slide} AS pane, key, sum(value) AS total, count(*) AS n
+            FROM events GROUP BY 1, 2
+        ), steps AS (SELECT * FROM (VALUES {", ".join(f"({step})" for step in range(panes))}) AS v(step))
+        SELECT pane - step * {slide} AS window_start, key, sum(total) AS total, CAST(sum(n) AS BIGINT) AS n
+        FROM panes CROSS JOIN steps GROUP BY 1, 2
+    """
+
+    def in_polars(frame: pl.LazyFrame) -> pl.LazyFrame:
+        pane = (pl.col("ts") - pl.col("ts") % slide).alias("pane")
+        aggregated = frame.group_by(pane, "key").agg(total=pl.col("value").sum(), n=pl.len().cast(pl.Int64))
+        starts = [
+            aggregated.select((pl.col("pane") - step * slide).alias("window_start"), "key", "total", "n")
+            for step in range(panes)
+        ]
+        return pl.concat(starts).group_by("window_start", "key").agg(pl.col("total").sum(), pl.col("n").sum())
+
+    return [
+        our_side(lj.hop(f"{size}us", every=f"{slide}us"), table),
+        PolarsPeer(table).side(in_polars),
+        DuckDBPeer(table).side(sql),
+        DataFusionPeer(table).side(sql),
+    ]
+
+
+def session_sides(table: pa.Table, gap: int) -> list[Side]:
+    """Engines without sessions number them: a row more than the gap after its last starts a new one."""
+    import polars as pl
+
+    sql = f"""
+        WITH marked AS (
+            SELECT key, ts, value,
+                   CASE WHEN ts - lag(ts) OVER by_time <= {gap} THEN 0 ELSE 1 END AS starts
+            FROM events WINDOW by_time AS (PARTITION BY key ORDER BY ts)
+        ), numbered AS (
+            SELECT key, ts, value, sum(starts) OVER by_time AS session
+            FROM marked WINDOW by_time AS (PARTITION BY key ORDER BY ts ROWS UNBOUNDED PRECEDING)
+        )
+        SELECT min(ts) AS window_start, key, sum(value) AS total, count(*) AS n
+        FROM numbered GROUP BY key, session
+    """
+
+    def in_polars(frame: pl.LazyFrame) -> pl.LazyFrame:
+        # Sorted by key and time, sessions are runs: no window function is needed.
+        follows = (pl.col("key") == pl.col("key").shift()) & (pl.col("ts") - pl.col("ts").shift() <= gap)
+        numbered = frame.sort("key", "ts").with_columns(session=(~follows.fill_null(False)).cum_sum())
+        return (
+            numbered.group_by("session")
+            .agg(
+                window_start=pl.col("ts").min(),
+                key=pl.col("key").first(),
+                total=pl.col("value").sum(),
+                n=pl.len().cast(pl.Int64),
+            )
+            .select(COLUMNS)
+        )
+
+    return [
+        our_side(lj.session(f"{gap}us"), table),
+        PolarsPeer(table).side(in_polars),
+        DuckDBPeer(table).side(sql),
+        DataFusionPeer(table).side(sql),
+    ]
+
+
+def _race(name: str, sides: list[Side], size: Size, reach: Reach) -> Iterator[Figure]:
+    with pinned():
+        best = contest(sides, events=size.events, rounds=size.rounds)
+    ours = best.pop(sides[0].name)
+    yield from against_fastest(name, "ns/event", ours, best, reach)
+
+
+@measures("windows.tumbling")
+def tumbling(size: Size) -> Iterator[Figure]:
+    """Sum and count in windows of ten seconds."""
+    for keys, reach in TUMBLING_REACH.items():
+        sides = tumbling_sides(data.keyed_events(size.events, keys), 10 * SECOND)
+        yield from _race(f"windows.tumbling.{keys}", sides, size, reach)
+
+
+@measures("windows.hopping")
+def hopping(size: Size) -> Iterator[Figure]:
+    """Sum and count in windows of ten seconds, one every two."""
+    sides = hopping_sides(data.keyed_events(size.events, 10_000), 10 * SECOND, 2 * SECOND)
+    yield from _race("windows.hopping", sides, size, ahead_of_peer(3.5))
+
+
+@measures("windows.session")
+def session(size: Size) -> Iterator[Figure]:
+    """Sum and count in sessions with a gap of half a second."""
+    sides = session_sides(data.keyed_events(size.events, 10_000), SECOND // 2)
+    yield from _race("windows.session", sides, size, ahead_of_peer(8))
+
+
+class Tumbling:
+    """Ten-second windows by number of keys."""
+
+    params = list(TUMBLING_REACH)
+    param_names = ["keys"]
+    timeout = 1200
+
+    def setup(self, keys):
+        table = data.keyed_events(chosen_size().events, keys)
+        self.side = our_side(lj.tumble("10s"), table)
+        self.side.run()
+
+    def time_run(self, keys):
+        self.side.run()
+
+    def peakmem_run(self, keys):
+        self.side.run()
+
+
+class TumblingPeers:
+    """Ten-second windows beside Polars, DuckDB and DataFusion."""
+
+    params = list(TUMBLING_REACH)
+    param_names = ["keys"]
+    timeout = 1200
+
+    def setup_cache(self):
+        return figures.tracked("windows.tumbling")
+
+    def track_ns_per_event(self, tracked, keys):
+        return tracked.value(f"windows.tumbling.{keys}")
+
+    track_ns_per_event.unit = "ns/event"
+
+    def track_ratio_to_fastest(self, tracked, keys):
+        return tracked.ratio_to_fastest(f"windows.tumbling.{keys}")
+
+    track_ratio_to_fastest.unit = "times"
+
+
+class HoppingAndSessions:
+    """Overlapping windows and sessions beside the engines' best formulations."""
+
+    params = ["windows.hopping", "windows.session"]
+    param_names = ["figure"]
+    timeout = 1200
+
+    def setup_cache(self):
+        return figures.tracked(*HoppingAndSessions.params)
+
+    def track_ns_per_event(self, tracked, name):
+        return tracked.value(name)
+
+    track_ns_per_event.unit = "ns/event"
+
+    def track_ratio_to_fastest(self, tracked, name):
+        return tracked.ratio_to_fastest(name)
+
+    track_ratio_to_fastest.unit = "times"
