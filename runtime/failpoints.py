@@ -33,6 +33,11 @@ NAMES = frozenset(
         "consumer.released",
         "consumer.popping",
         "consumer.popped",
+        # runtime/spill.py
+        "spill.written",
+        "spill.committed",
+        "spill.taking",
+        "spill.taken",
     }
 )
 

@@ -1,9 +1,9 @@
 """What a bridge does with rows: when it publishes them, and when there is no room.
 
-    BatchPolicy    how many rows, or how long, until rows are published
-    PauseSource    the producer waits for room; nothing is lost
-    DropNewest     rows that find no room are dropped and counted
-    SpillToDisk    rows that find no room go to checksummed files, which the consumer reads
+BatchPolicy    how many rows, or how long, until rows are published
+PauseSource    the producer waits for room; nothing is lost
+DropNewest     rows that find no room are dropped and counted
+SpillToDisk    rows that find no room go to checksummed files, which the consumer reads
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class BatchPolicy:
             )
         if not isinstance(self.max_latency, timedelta) or self.max_latency < timedelta(0):
             raise InvalidPolicy(
-                f"BatchPolicy(max_latency={self.max_latency!r}): expected a datetime.timedelta of zero or more, "
-                "such as timedelta(milliseconds=10)"
+                f"BatchPolicy(max_latency={self.max_latency!r}): expected a datetime.timedelta "
+                "of zero or more, such as timedelta(milliseconds=10)"
             )
 
     @property
@@ -75,7 +75,8 @@ class SpillToDisk:
     def __post_init__(self) -> None:
         if not isinstance(self.max_spill_bytes, int) or self.max_spill_bytes < 0:
             raise InvalidPolicy(
-                f"SpillToDisk(max_spill_bytes={self.max_spill_bytes!r}): expected a number of bytes, zero or more"
+                f"SpillToDisk(max_spill_bytes={self.max_spill_bytes!r}): "
+                "expected a number of bytes, zero or more"
             )
         object.__setattr__(self, "directory", str(Path(self.directory).absolute()))
 
