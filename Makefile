@@ -4,6 +4,8 @@
 PYTHON ?= python3
 # Tools are called as modules: the scripts in .venv/bin hold an absolute path.
 RUN := .venv/bin/python
+# One process a benchmark, never forked: engines start threads.
+ASV := $(RUN) -m asv run --python=same --launch-method=spawn --show-stderr
 LEG := -m "kernels_logic and not nightly" --hypothesis-profile=leg
 
 .DEFAULT_GOAL := help
@@ -45,13 +47,14 @@ test-boundscheck: setup ## The kernels' logic compiled with bounds checks
 test-nightly: setup ## All tests and the long campaigns, with many more random examples
 	$(RUN) -m pytest -m "nightly or not nightly" --hypothesis-profile=nightly
 
-bench: setup ## All benchmarks, results kept by commit in .asv/
+bench: setup ## All benchmarks, results kept by commit in .asv/, and the table of all figures
 	$(RUN) -m asv machine --yes >/dev/null
-	$(RUN) -m asv run --python=same --set-commit-hash $$(git rev-parse HEAD) --show-stderr
+	$(ASV) --set-commit-hash $$(git rev-parse HEAD)
+	$(RUN) -m benchmarks.peers
 
-bench-quick: setup ## Every benchmark once: do they still run?
+bench-quick: setup ## Every benchmark once, with small sizes: do they still run?
 	$(RUN) -m asv machine --yes >/dev/null
-	$(RUN) -m asv run --python=same --quick --show-stderr
+	LAMINAR_BENCH_SIZE=quick $(ASV) --quick
 
 clean: ## Remove what builds and tests left; keeps .venv/
 	rm -rf build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis

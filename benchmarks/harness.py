@@ -44,8 +44,8 @@ SIZE_VARIABLE = "LAMINAR_BENCH_SIZE"
 
 
 def chosen_size() -> Size:
-    """The size named by ``LAMINAR_BENCH_SIZE``; ``quick`` when it is not set."""
-    name = os.environ.get(SIZE_VARIABLE, "quick")
+    """The size named by ``LAMINAR_BENCH_SIZE``; ``full`` when it is not set."""
+    name = os.environ.get(SIZE_VARIABLE, "full")
     if name not in SIZES:
         raise ValueError(f"{SIZE_VARIABLE} is {name!r}; expected one of {', '.join(SIZES)}")
     return SIZES[name]
