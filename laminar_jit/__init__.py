@@ -1,0 +1,112 @@
+"""Streaming SQL and Python pipelines, compiled by Numba to machine code.
+
+    import laminar_jit as lj
+
+Public names are loaded when they are first used, so that a Ring 1 process, which
+needs only ``laminar_jit.runtime``, does not load the planner.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .aggregates import Aggregate as Aggregate
+    from .expressions import Expr as Expr
+    from .expressions import col as col
+    from .expressions import duration as duration
+    from .expressions import lit as lit
+    from .expressions import when as when
+    from .query import Query as Query
+    from .query import source as source
+    from .udf import udf as udf
+    from .windows import cumulate as cumulate
+    from .windows import hop as hop
+    from .windows import session as session
+    from .windows import tumble as tumble
+
+_HOMES = {
+    "aggregates": (
+        "Aggregate",
+        "arg_max",
+        "arg_min",
+        "avg",
+        "bit_and",
+        "bit_or",
+        "bit_xor",
+        "bool_and",
+        "bool_or",
+        "corr",
+        "count",
+        "covar_pop",
+        "covar_samp",
+        "first",
+        "last",
+        "max",
+        "min",
+        "regr_avgx",
+        "regr_avgy",
+        "regr_count",
+        "regr_intercept",
+        "regr_r2",
+        "regr_slope",
+        "regr_sxx",
+        "regr_sxy",
+        "regr_syy",
+        "stddev_pop",
+        "stddev_samp",
+        "sum",
+        "var_pop",
+        "var_samp",
+    ),
+    "expressions": ("Expr", "col", "duration", "lit", "when"),
+    "functions": (
+        "abs",
+        "all_of",
+        "any_of",
+        "ceil",
+        "coalesce",
+        "concat",
+        "date_format",
+        "date_trunc",
+        "exp",
+        "extract",
+        "floor",
+        "from_epoch",
+        "greatest",
+        "hash",
+        "if_else",
+        "interval",
+        "least",
+        "ln",
+        "months",
+        "null_if",
+        "power",
+        "round",
+        "sign",
+        "sqrt",
+        "to_char",
+        "years",
+    ),
+    "query": ("Query", "source"),
+    "udf": ("udf",),
+    "windows": ("cumulate", "hop", "session", "tumble"),
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+__version__ = "0.1.0"
+__all__ = sorted(_HOME_OF)  # noqa: PLE0605
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module 'laminar_jit' has no attribute {name!r}")
+    found = getattr(importlib.import_module(f".{home}", __name__), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *_HOME_OF]

@@ -1,0 +1,36 @@
+"""``explain``: where every part of a query runs, whether it is compiled, and why not where not."""
+
+from __future__ import annotations
+
+from .pipeline import Pipeline
+from .runtime.affinity import allowed_cores
+
+
+def explain(pipeline: Pipeline, *, codegen: bool = False, ring1: str = "auto") -> str:
+    """The plan of *pipeline* as text; with *codegen* also the source of its Ring 0 kernel."""
+    physical = pipeline.physical
+    lines = ["Logical plan"]
+    lines += [f"  {'  ' * depth}{node.describe()}" for depth, node in _indented(pipeline)]
+    lines += ["", f"Ring 0  fused kernel {physical.program.fingerprint[:16]}, {physical.program.mode}"]
+    lines += [f"  {line}" for line in physical.program.explain_lines()]
+    row = physical.program.layout
+    lines.append(f"  row: {row.row_bytes} bytes, fields {', '.join(field.kind for field in row.fields)}")
+    placed, reason = pipeline.place_ring1(ring1)
+    if ring1 == "auto" and physical.aggregate is not None:
+        placed, reason = "chosen per run", f"{len(allowed_cores())} cores here; the input's size decides"
+    lines += ["", f"Ring 1  {physical.operator['operator']}, {placed} ({reason})"]
+    if physical.aggregate is not None:
+        lines.append(f"  {physical.aggregate.describe()}")
+        lines.append("  compiled: window assignment, key lookup, accumulators")
+    if physical.after is not None:
+        lines += ["", "After   per result batch, by pyarrow.compute: results are few"]
+        lines += [f"  filter: {predicate!r}" for predicate in physical.after.predicates]
+        lines += [f"  {name} = {node!r}" for name, node in physical.after.columns]
+    if codegen:
+        lines += ["", "Generated source", physical.program.source]
+    return "\n".join(lines)
+
+
+def _indented(pipeline: Pipeline) -> list[tuple[int, object]]:
+    nodes = list(pipeline.plan.walk())
+    return [(depth, node) for depth, node in enumerate(reversed(nodes))]

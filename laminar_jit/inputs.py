@@ -1,0 +1,154 @@
+"""What a query can be run over, turned into Arrow record batches.
+
+Anything that speaks Arrow is taken as it is; paths go through
+``pyarrow.dataset``. Columns are checked against the declared source once per
+schema, before the first row is read.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset
+
+from .errors import PlanError, SchemaMismatch
+from .plan import Source
+from .types import DataType
+
+_FORMATS = {
+    ".parquet": "parquet",
+    ".csv": "csv",
+    ".json": "json",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".arrow": "ipc",
+    ".feather": "ipc",
+    ".ipc": "ipc",
+}
+
+
+@dataclass(frozen=True)
+class Input:
+    """Batches of one source. *rows* is their number where it is known; *bounded*: they come to an end."""
+
+    batches: Iterator[pa.RecordBatch]
+    rows: int | None
+    bounded: bool
+
+
+def open_input(source: Source, given: Any, columns: Sequence[str]) -> Input:
+    """*given* as batches that hold at least *columns* of *source*."""
+    if isinstance(given, str | os.PathLike):
+        return _open_paths(source, os.fspath(given), columns)
+    if isinstance(given, pa.RecordBatch):
+        return Input(_checked(source, iter([given]), columns), given.num_rows, bounded=True)
+    if isinstance(given, pa.Table):
+        return Input(_checked(source, iter(given.to_batches()), columns), given.num_rows, bounded=True)
+    if isinstance(given, pyarrow.dataset.Dataset):
+        return _open_dataset(source, given, columns)
+    if hasattr(given, "__arrow_c_stream__"):
+        reader = pa.RecordBatchReader.from_stream(given)
+        known = getattr(given, "shape", None)
+        return Input(_checked(source, reader, columns), known[0] if known else None, bounded=True)
+    if isinstance(given, dict):
+        table = pa.table(given)
+        return Input(_checked(source, iter(table.to_batches()), columns), table.num_rows, bounded=True)
+    if isinstance(given, Iterable):
+        return Input(_checked(source, _record_batches(source, given), columns), None, bounded=False)
+    raise PlanError(
+        f"input of source {source.name!r} is a {type(given).__name__}; expected Arrow data (pyarrow, pandas, "
+        "Polars, DuckDB), an iterator of record batches, or the path of a Parquet, CSV, JSON or Arrow file."
+    )
+
+
+def _open_paths(source: Source, path: str, columns: Sequence[str]) -> Input:
+    files = sorted(glob.glob(path)) if glob.has_magic(path) else [path]
+    if not files:
+        raise PlanError(f"input of source {source.name!r}: no file matches {path!r}.")
+    if "://" not in path and not os.path.exists(files[0]):
+        raise PlanError(f"input of source {source.name!r}: no file or folder {path!r}.")
+    suffix = os.path.splitext(files[0])[1].lower()
+    kind = _FORMATS.get(suffix, "parquet" if not suffix else None)
+    if kind is None:
+        raise PlanError(
+            f"input of source {source.name!r}: cannot tell the format of {files[0]!r} from its ending; "
+            f"expected one of {', '.join(_FORMATS)}."
+        )
+    where: Any = files if len(files) > 1 else files[0]
+    return _open_dataset(source, pyarrow.dataset.dataset(where, format=kind), columns)
+
+
+def _open_dataset(source: Source, dataset: Any, columns: Sequence[str]) -> Input:
+    _check_schema(source, dataset.schema, columns)
+    # Without columns to read, as for a bare count(*), the batches still tell their length.
+    batches = dataset.to_batches(columns=list(columns))
+    return Input(batches, dataset.count_rows(), bounded=True)
+
+
+def _record_batches(source: Source, given: Iterable[Any]) -> Iterator[pa.RecordBatch]:
+    for item in given:
+        if isinstance(item, pa.RecordBatch):
+            yield item
+        elif isinstance(item, pa.Table):
+            yield from item.to_batches()
+        elif hasattr(item, "__arrow_c_array__"):
+            yield pa.record_batch(item)
+        elif hasattr(item, "__arrow_c_stream__"):
+            yield from pa.RecordBatchReader.from_stream(item)
+        else:
+            raise SchemaMismatch(
+                f"input of source {source.name!r} yielded a {type(item).__name__}; "
+                "expected Arrow record batches or tables."
+            )
+
+
+def _checked(
+    source: Source, batches: Iterable[pa.RecordBatch], columns: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    seen: pa.Schema | None = None
+    for batch in batches:
+        if batch.schema is not seen:
+            _check_schema(source, batch.schema, columns)
+            seen = batch.schema
+        yield batch
+
+
+def check_schema(source: Source, schema: pa.Schema, columns: Sequence[str]) -> None:
+    """Refuse an Arrow schema whose columns do not fit the declared ones."""
+    _check_schema(source, schema, columns)
+
+
+def _check_schema(source: Source, schema: pa.Schema, columns: Sequence[str]) -> None:
+    for name in columns:
+        declared = source.schema[name][0]
+        found = schema.get_all_field_indices(name)
+        if len(found) != 1:
+            what = "is missing" if not found else f"stands {len(found)} times"
+            raise SchemaMismatch(
+                f"column {name!r} of source {source.name!r} {what} in its input, "
+                f"which has {', '.join(schema.names) or 'no columns'}."
+            )
+        arrow_type = schema.field(found[0]).type
+        if not _fits(DataType.from_arrow(arrow_type), declared):
+            raise SchemaMismatch(
+                f"column {name!r} of source {source.name!r} is declared {declared}, but its input has "
+                f"{arrow_type}. Declare it as it is and cast in the query, or cast the input first."
+            )
+
+
+def _fits(given: DataType, declared: DataType) -> bool:
+    if given == declared:
+        return True
+    if given.name == declared.name == "timestamp":
+        # A zone only says how to show an instant; an instant without one is another thing.
+        return (given.zone is None) == (declared.zone is None)
+    if given.name == declared.name == "decimal":
+        return given.scale == declared.scale and given.precision <= declared.precision
+    if given.is_integer and declared.is_integer:
+        return given.minimum >= declared.minimum and given.maximum <= declared.maximum
+    return given.name == "float32" and declared.name == "float64"

@@ -1,0 +1,158 @@
+"""Physical plan: which part of a query runs where.
+
+    Ring 0   the fused stage over the source: one generated kernel
+    Ring 1   the stateful operator, inline or in a process of its own
+    after    filters and projections over the operator's small results
+
+A query without a stateful operator has one that only turns rows into Arrow, so
+that there is one way through the house.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from .compiler.aggregate_source import build_operator_spec
+from .compiler.aggregate_state import AggregateCall as AggregateFields
+from .compiler.aggregate_state import KeyColumn
+from .compiler.counters import Counters
+from .compiler.folding import fold
+from .compiler.interpreter import Evaluator
+from .compiler.ring0 import Ring0Program, Ring0Spec
+from .compiler.typed import Node
+from .emit import emission_spec
+from .errors import UnsupportedClause
+from .plan import Filter, Plan, Project, Source, WindowAggregate, find_column
+from .rewriting import Stage, fuse, substitute
+from .runtime.operators.pass_through import pass_through_spec
+
+
+@dataclass(frozen=True)
+class AfterStage:
+    """What is left to do with the operator's results, evaluated per result batch by pyarrow."""
+
+    predicates: tuple[Node, ...]
+    columns: tuple[tuple[str, Node], ...]
+    schema: pa.Schema
+
+    def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        for predicate in self.predicates:
+            batch = batch.filter(Evaluator(batch, Counters()).evaluate(predicate))
+        evaluator = Evaluator(batch, Counters())
+        arrays = [evaluator.evaluate(node) for _, node in self.columns]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+
+@dataclass(frozen=True)
+class PhysicalPlan:
+    """Everything an execution needs. *operator* is the Ring 1 specification, plain data."""
+
+    plan: Plan
+    source: Source
+    program: Ring0Program
+    operator: Mapping[str, Any]
+    aggregate: WindowAggregate | None
+    after: AfterStage | None
+    output_schema: pa.Schema
+
+
+def build_physical(plan: Plan) -> PhysicalPlan:
+    """Decide where each part of *plan* runs; what cannot run is refused by name."""
+    top: list[Plan] = []
+    below = plan
+    while isinstance(below, Filter | Project):
+        top.append(below)
+        below = below.input
+    output_schema = _arrow_schema(plan)
+    if isinstance(below, Source):
+        stage = fuse(plan)
+        program = Ring0Program(_stateless_spec(stage))
+        operator = pass_through_spec(program.layout, output_schema)
+        return PhysicalPlan(plan, stage.source, program, operator, None, None, output_schema)
+    if not isinstance(below, WindowAggregate):
+        raise UnsupportedClause(f"{below.describe()} has no operator to run it.")
+    program, operator, origin = _windowed(below)
+    after = _after(below, list(reversed(top)), output_schema) if top else None
+    return PhysicalPlan(plan, origin, program, operator, below, after, output_schema)
+
+
+def _stateless_spec(stage: Stage) -> Ring0Spec:
+    outputs = tuple(stage.columns.items())
+    nodes = [node for _, node in outputs]
+    return Ring0Spec(stage.used_schema(*nodes), stage.predicates, outputs, (), None, False)
+
+
+def _windowed(node: WindowAggregate) -> tuple[Ring0Program, dict[str, Any], Source]:
+    stage = fuse(node.input)
+    # Each distinct expression becomes one field of the row, whoever asks for it.
+    fields: dict[Node, int] = {}
+
+    def field(expression: Node) -> int:
+        return fields.setdefault(stage.rewrite(expression), len(fields))
+
+    keys = [KeyColumn(field(expression), name, expression.type) for name, expression in node.keys]
+    aggregates = [
+        AggregateFields(
+            name,
+            call.function,
+            tuple(field(argument) for argument in call.arguments),
+            tuple(argument.type for argument in call.arguments),
+            None if call.condition is None else field(call.condition),
+            call.distinct,
+            call.parameters,
+        )
+        for name, call in node.aggregates
+    ]
+    time = _event_time(node, stage)
+    watermarked = stage.source.delay is not None and time is not None
+    outputs = tuple((f"field {number}", expression) for expression, number in fields.items())
+    roots = (*fields, time) if time is not None else tuple(fields)
+    program = Ring0Program(
+        Ring0Spec(
+            stage.used_schema(*roots),
+            stage.predicates,
+            outputs,
+            tuple(dict.fromkeys(key.field for key in keys)),
+            time,
+            watermarked,
+        )
+    )
+    operator = build_operator_spec(
+        program.layout,
+        None if node.window is None else node.window.to_spec(),
+        keys,
+        aggregates,
+        emit=emission_spec(node.emit),
+        not_null=frozenset(number for expression, number in fields.items() if not expression.nullable),
+    )
+    return program, operator, stage.source
+
+
+def _event_time(node: WindowAggregate, stage: Stage) -> Node | None:
+    if node.window is None:
+        return None
+    if node.window.time is not None:
+        return stage.rewrite(find_column(node.input.schema, node.window.time))
+    assert stage.source.time is not None  # the plan node refused to be built otherwise
+    return find_column(stage.source.schema, stage.source.time)
+
+
+def _after(aggregate: WindowAggregate, stages: list[Plan], schema: pa.Schema) -> AfterStage:
+    columns = {name: find_column(aggregate.schema, name) for name in aggregate.schema}
+    predicates: list[Node] = []
+    for stage in stages:
+        if isinstance(stage, Filter):
+            predicates.append(fold(substitute(stage.predicate, columns)))
+        elif isinstance(stage, Project):
+            columns = {name: fold(substitute(node, columns)) for name, node in stage.columns}
+    return AfterStage(tuple(predicates), tuple(columns.items()), schema)
+
+
+def _arrow_schema(plan: Plan) -> pa.Schema:
+    return pa.schema(
+        [pa.field(name, kind.to_arrow(), nullable) for name, (kind, nullable) in plan.schema.items()]
+    )

@@ -1,0 +1,140 @@
+"""Execution: one driver for every entry point.
+
+Batches are read, the Ring 0 program writes their surviving rows to wherever
+Ring 1 says, and results are handed on as they come. Where Ring 1 runs changes
+neither the code above nor the answer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from .compiler.ring0 import Ring0Run
+from .errors import PlanError
+from .inputs import Input, open_input
+from .kernels import ring0 as words
+from .physical import PhysicalPlan, build_physical
+from .plan import Plan
+from .runtime.affinity import allowed_cores
+from .runtime.inline import InlineRing1
+from .runtime.remote import RemoteRing1
+from .runtime.targets import RowTarget
+
+RING1_CHOICES = ("auto", "inline", "process")
+
+# Below this many rows, starting a process costs more than it saves.
+PROCESS_FROM_ROWS = 4_000_000
+
+
+class Ring1(Protocol):
+    """Where rows go: see ``InlineRing1`` and ``RemoteRing1``."""
+
+    def claim(self) -> RowTarget: ...
+    def commit(self, written: int, heap_position: int) -> list[pa.RecordBatch]: ...
+    def make_room(self) -> None: ...
+    def advance(self, watermark: int) -> list[pa.RecordBatch]: ...
+    def finish(self) -> list[pa.RecordBatch]: ...
+    def counters(self) -> dict[str, int]: ...
+    def close(self) -> None: ...
+
+
+@dataclass
+class RunReport:
+    """What the last run did: where, how, and every row that was dropped, by reason."""
+
+    ring1: str = ""
+    reason: str = ""
+    rows_in: int = 0
+    counters: dict[str, int] = field(default_factory=dict)
+
+
+class Pipeline:
+    """A plan made ready to run, any number of times; every run starts from empty state."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.report = RunReport()
+
+    @functools.cached_property
+    def physical(self) -> PhysicalPlan:
+        return build_physical(self.plan)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The source columns that are read at all."""
+        return tuple(self.physical.program.spec.schema)
+
+    def place_ring1(self, ring1: str, rows: int | None = None, *, endless: bool = False) -> tuple[str, str]:
+        """Where Ring 1 will run, and why."""
+        if ring1 not in RING1_CHOICES:
+            raise PlanError(f"ring1 is {ring1!r}; expected one of {', '.join(RING1_CHOICES)}.")
+        if ring1 != "auto":
+            return ring1, "asked for"
+        if self.physical.aggregate is None:
+            return "inline", "the query keeps no state"
+        if len(allowed_cores()) < 2:
+            return "inline", "no spare core"
+        if rows is None:
+            return ("process", "endless input, a spare core") if endless else ("inline", "input size unknown")
+        if rows < PROCESS_FROM_ROWS:
+            return "inline", f"{rows} rows, a process pays from {PROCESS_FROM_ROWS} on"
+        return "process", f"{rows} rows, a spare core"
+
+    def run(
+        self, inputs: Mapping[str, Any], *, ring1: str = "auto", endless: bool = False
+    ) -> Iterator[pa.RecordBatch]:
+        """Results of running over *inputs*, as they come. *endless*: results must not wait for the end."""
+        source = self.physical.source
+        if set(inputs) != {source.name}:
+            raise PlanError(
+                f"the query reads source {source.name!r}, but inputs were given for "
+                f"{', '.join(map(repr, inputs)) or 'nothing'}. Call run({source.name}=…)."
+            )
+        opened = open_input(source, inputs[source.name], self.columns)
+        aggregate = self.physical.aggregate
+        if endless and not opened.bounded and aggregate is not None and source.delay is None:
+            raise PlanError(
+                f"source {source.name!r} is read without an end and declares no watermark, so no window of "
+                f"{aggregate.window or 'this query'} would ever close. Declare how late events may be: "
+                f"lj.source({source.name!r}, …, time=…, delay='5s')."
+            )
+        placed, reason = self.place_ring1(ring1, opened.rows, endless=endless)
+        self.report = RunReport(placed, reason)
+        return self._results(opened, placed)
+
+    def _results(self, opened: Input, placed: str) -> Iterator[pa.RecordBatch]:
+        after = self.physical.after
+        with contextlib.closing(self._open_ring1(placed)) as ring1:
+            for batch in self._drive(opened.batches, ring1):
+                finished = batch if after is None else after.apply(batch)
+                if finished.num_rows:
+                    yield finished
+            self.report.counters |= ring1.counters()
+
+    def _open_ring1(self, placed: str) -> Ring1:
+        spec = dict(self.physical.operator)
+        return RemoteRing1(spec) if placed == "process" else InlineRing1(spec)
+
+    def _drive(self, batches: Iterator[pa.RecordBatch], ring1: Ring1) -> Iterator[pa.RecordBatch]:
+        run = Ring0Run(self.physical.program, delay=self.physical.source.delay or 0)
+        watermark = run.watermark
+        for batch in batches:
+            self.report.rows_in += batch.num_rows
+            run.take(batch)
+            while not run.exhausted:
+                target = ring1.claim()
+                run.fill(target)
+                yield from ring1.commit(run.written, run.heap_position)
+                if run.stop == words.HEAP_FULL and not run.written:
+                    ring1.make_room()
+            if run.watermark > watermark:
+                watermark = run.watermark
+                yield from ring1.advance(watermark)
+        yield from ring1.finish()
+        self.report.counters |= run.counters()

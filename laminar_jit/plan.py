@@ -1,0 +1,246 @@
+"""Logical plan: what a query means, before it is decided how it runs.
+
+Nodes are frozen, hold typed expressions only, and know their output schema; an
+expression that does not fit fails while the query is written, not while it runs.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass
+
+from .compiler.aggregate_functions import result_type
+from .compiler.typed import Node, column
+from .emit import ON_WINDOW_CLOSE
+from .errors import PlanError, TypeMismatch, UnknownColumn
+from .types import DataType
+from .windows import Window, format_duration
+
+#: Column name to its type and whether it can be NULL, in order.
+Schema = Mapping[str, tuple[DataType, bool]]
+
+WINDOW_START = "window_start"
+WINDOW_END = "window_end"
+
+
+class Plan:
+    """Base of all plan nodes."""
+
+    schema: Schema
+    inputs: tuple[Plan, ...] = ()
+
+    def describe(self) -> str:
+        """One line for ``explain``."""
+        return type(self).__name__
+
+    def walk(self) -> Iterator[Plan]:
+        """This node and everything below it, inputs first."""
+        for below in self.inputs:
+            yield from below.walk()
+        yield self
+
+    def sources(self) -> tuple[Source, ...]:
+        """The distinct sources below, in order of first use."""
+        return tuple(dict.fromkeys(node for node in self.walk() if isinstance(node, Source)))
+
+
+@dataclass(frozen=True)
+class Source(Plan):
+    """A named input. *delay* is how far behind the newest event the watermark stays; None: no watermark."""
+
+    name: str
+    columns: tuple[tuple[str, DataType, bool], ...]
+    time: str | None
+    delay: int | None
+
+    def __post_init__(self) -> None:
+        if not self.columns:
+            raise PlanError(f"source {self.name!r} has no columns; declare at least one, as name: type.")
+        if self.delay is not None and self.time is None:
+            raise PlanError(
+                f"source {self.name!r} declares a delay of {format_duration(self.delay)} but no event time. "
+                "Name the timestamp column with time=…"
+            )
+        if self.time is not None:
+            require_timestamp(self.schema, self.time, f"event time of source {self.name!r}")
+
+    @functools.cached_property
+    def schema(self) -> Schema:  # type: ignore[override]
+        return {name: (kind, nullable) for name, kind, nullable in self.columns}
+
+    def describe(self) -> str:
+        text = f"Source {self.name}({', '.join(f'{name} {kind}' for name, kind, _ in self.columns)})"
+        if self.time is not None:
+            text += f" time={self.time}"
+        if self.delay is not None:
+            text += f" watermark={self.time} - {format_duration(self.delay)}"
+        return text
+
+
+@dataclass(frozen=True)
+class Filter(Plan):
+    """Keeps the rows for which *predicate* is true."""
+
+    input: Plan
+    predicate: Node
+
+    def __post_init__(self) -> None:
+        if self.predicate.type.name != "bool":
+            raise TypeMismatch(
+                f"filter takes a condition, but {self.predicate!r} has type {self.predicate.type}. "
+                "Compare it with something, as in col('x') > 0."
+            )
+
+    @property
+    def inputs(self) -> tuple[Plan, ...]:  # type: ignore[override]
+        return (self.input,)
+
+    @property
+    def schema(self) -> Schema:  # type: ignore[override]
+        return self.input.schema
+
+    def describe(self) -> str:
+        return f"Filter {self.predicate!r}"
+
+
+@dataclass(frozen=True)
+class Project(Plan):
+    """Computes the named columns from those of the input."""
+
+    input: Plan
+    columns: tuple[tuple[str, Node], ...]
+
+    def __post_init__(self) -> None:
+        if not self.columns:
+            raise PlanError("select takes at least one column, none was given.")
+        reject_doubles([name for name, _ in self.columns], "select")
+
+    @property
+    def inputs(self) -> tuple[Plan, ...]:  # type: ignore[override]
+        return (self.input,)
+
+    @functools.cached_property
+    def schema(self) -> Schema:  # type: ignore[override]
+        return {name: (node.type, node.nullable) for name, node in self.columns}
+
+    def describe(self) -> str:
+        return "Project " + ", ".join(
+            name if _is_column(node, name) else f"{node!r} AS {name}" for name, node in self.columns
+        )
+
+
+@dataclass(frozen=True)
+class AggregateCall:
+    """An aggregate over typed arguments."""
+
+    function: str
+    arguments: tuple[Node, ...]
+    condition: Node | None = None
+    distinct: bool = False
+    parameters: tuple[Hashable, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.condition is not None and self.condition.type.name != "bool":
+            raise TypeMismatch(
+                f"FILTER of {self.function} takes a condition, but {self.condition!r} "
+                f"has type {self.condition.type}."
+            )
+
+    @functools.cached_property
+    def type(self) -> DataType:
+        arrow_type = result_type(self.function, tuple(node.type for node in self.arguments), self.parameters)
+        return DataType.from_arrow(arrow_type)
+
+    @property
+    def nullable(self) -> bool:
+        return not self.function.startswith(("count", "approx_count"))
+
+    def __str__(self) -> str:
+        inside = ", ".join(repr(node) for node in self.arguments) or "*"
+        text = f"{self.function}({'DISTINCT ' if self.distinct else ''}{inside})"
+        return text if self.condition is None else f"{text} FILTER ({self.condition!r})"
+
+
+@dataclass(frozen=True)
+class WindowAggregate(Plan):
+    """Aggregates per key and window. ``window=None`` is one window over the whole input."""
+
+    input: Plan
+    keys: tuple[tuple[str, Node], ...]
+    window: Window | None
+    aggregates: tuple[tuple[str, AggregateCall], ...]
+    emit: str = ON_WINDOW_CLOSE
+
+    def __post_init__(self) -> None:
+        if not self.aggregates:
+            raise PlanError("agg takes at least one aggregate, as in agg(n=lj.count()).")
+        if self.window is not None and self.window.time is not None:
+            require_timestamp(self.input.schema, self.window.time, f"time of {self.window}")
+        elif self.window is not None and self.sources()[0].time is None:
+            raise PlanError(
+                f"{self.window} needs an event time, and source {self.sources()[0].name!r} declares none. "
+                "Name the timestamp column: lj.source(…, time='ts') or the window's time='ts'."
+            )
+        names = [name for name, _ in self.keys] + [name for name, _ in self.aggregates]
+        reject_doubles([WINDOW_START, WINDOW_END, *names] if self.window else names, "group_by and agg")
+
+    @property
+    def inputs(self) -> tuple[Plan, ...]:  # type: ignore[override]
+        return (self.input,)
+
+    @functools.cached_property
+    def schema(self) -> Schema:  # type: ignore[override]
+        columns: dict[str, tuple[DataType, bool]] = {}
+        if self.window is not None:
+            columns |= {name: (DataType("timestamp"), False) for name in (WINDOW_START, WINDOW_END)}
+        columns |= {name: (node.type, node.nullable) for name, node in self.keys}
+        columns |= {name: (call.type, call.nullable) for name, call in self.aggregates}
+        return columns
+
+    def describe(self) -> str:
+        keys = ", ".join(name if _is_column(node, name) else f"{node!r} AS {name}" for name, node in self.keys)
+        calls = ", ".join(f"{call} AS {name}" for name, call in self.aggregates)
+        over = str(self.window) if self.window is not None else "no window"
+        return f"WindowAggregate {over} by [{keys}]: {calls}; emit {self.emit}"
+
+
+def _is_column(node: Node, name: str) -> bool:
+    return node.operation == "column" and node.value == name
+
+
+def reject_doubles(names: list[str], where: str) -> None:
+    """Refuse a list of output columns in which a name stands twice."""
+    doubled = sorted({name for name in names if names.count(name) > 1})
+    if doubled:
+        raise PlanError(
+            f"{where} would give {len(doubled)} column name(s) twice: {', '.join(doubled)}. "
+            "Give each output column a name of its own."
+        )
+
+
+def find_column(schema: Schema, name: str) -> Node:
+    """The column of that name, or an error with the nearest names."""
+    if name not in schema:
+        near = difflib.get_close_matches(name, schema, n=3)
+        hint = f"Did you mean {' or '.join(near)}?" if near else f"Known columns: {', '.join(schema)}."
+        raise UnknownColumn(f"no column {name!r} here. {hint}")
+    kind, nullable = schema[name]
+    return column(name, kind, nullable)
+
+
+def require_timestamp(schema: Schema, name: str, what: str) -> Node:
+    """The column of that name, which must be a timestamp."""
+    node = find_column(schema, name)
+    if node.type.name != "timestamp":
+        raise TypeMismatch(
+            f"{what} is column {name!r} of type {node.type}; expected a timestamp. Cast it first, "
+            "or declare the column as 'timestamp[us]'."
+        )
+    return node
+
+
+def plan_fingerprint_text(plan: Plan) -> str:
+    """All lines of the plan, for comparing one plan with another."""
+    return "\n".join(node.describe() for node in plan.walk())

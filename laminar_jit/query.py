@@ -1,0 +1,190 @@
+"""The Python API: an immutable query, built step by step.
+
+Each step checks its expressions against the schema it sees and returns a new
+``Query``; nothing runs until ``run`` or ``stream``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from .aggregates import Aggregate
+from .compiler.binding import bind
+from .compiler.typed import Node
+from .durations import Duration, parse_duration
+from .emit import emission_spec, normalised
+from .errors import PlanError, TypeMismatch
+from .expressions import Expr, col, lit
+from .plan import AggregateCall, Filter, Plan, Project, Source, WindowAggregate, find_column
+from .types import DataType
+from .windows import Window
+
+if TYPE_CHECKING:
+    from .pipeline import Pipeline
+
+
+def source(
+    name: str,
+    schema: Mapping[str, Any] | pa.Schema,
+    *,
+    time: str | None = None,
+    delay: Duration | None = None,
+) -> Query:
+    """An input named *name*, given to ``run`` by that name.
+
+    *schema* maps column names to types (``"int64"``, ``"timestamp[us]"``, Arrow
+    types). *time* names the event time; *delay* says how far out of order events
+    may arrive, and makes the source a stream with a watermark. Without a delay a
+    bounded input is complete: nothing is late, and windows close at its end.
+    """
+    if isinstance(schema, pa.Schema):
+        columns = tuple((field.name, DataType.from_arrow(field.type), field.nullable) for field in schema)
+    else:
+        columns = tuple((str(column), DataType.parse(kind), True) for column, kind in schema.items())
+    return Query(Source(name, columns, time, None if delay is None else parse_duration(delay)))
+
+
+class Query:
+    """A plan under construction. See ``lj.source`` for where one starts."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the result."""
+        return pa.schema(
+            [pa.field(name, kind.to_arrow(), nullable) for name, (kind, nullable) in self.plan.schema.items()]
+        )
+
+    def filter(self, *conditions: Expr) -> Query:
+        """Keep the rows for which every condition is true; NULL counts as not true."""
+        plan = self.plan
+        for condition in conditions:
+            plan = Filter(plan, self._bind(condition, "filter"))
+        return Query(plan)
+
+    def select(self, *columns: Expr | str, **named: Any) -> Query:
+        """Keep or compute columns: by name, as expressions with a name, or as ``name=expression``."""
+        return Query(Project(self.plan, self._named(columns, named, "select")))
+
+    def with_columns(self, *columns: Expr | str, **named: Any) -> Query:
+        """Add computed columns beside those there are, replacing any of the same name."""
+        all_columns = {name: find_column(self.plan.schema, name) for name in self.plan.schema}
+        all_columns |= dict(self._named(columns, named, "with_columns"))
+        return Query(Project(self.plan, tuple(all_columns.items())))
+
+    def group_by(self, *keys: Expr | str, window: Window | None = None, **named: Any) -> GroupedQuery:
+        """Group by keys and a window; ``agg`` follows."""
+        if window is not None and not isinstance(window, Window):
+            raise PlanError(f"window is {window!r}; expected lj.tumble('10s') or another window.")
+        return GroupedQuery(self, self._named(keys, named, "group_by"), window)
+
+    def emit(self, strategy: str) -> Query:
+        """Say when results are emitted: ``"on window close"``, which is the default, or ``"final"``."""
+        if not isinstance(self.plan, WindowAggregate):
+            raise PlanError("emit follows agg: it says when a windowed aggregate gives its results.")
+        emission_spec(strategy)
+        return Query(dataclasses.replace(self.plan, emit=normalised(strategy)))
+
+    def explain(self, *, codegen: bool = False, ring1: str = "auto") -> str:
+        """The plan: where every operator runs, what is compiled, and why not where not."""
+        from .explain import explain
+
+        return explain(self.pipeline, codegen=codegen, ring1=ring1)
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """The compiled form of this query."""
+        from .pipeline import Pipeline
+
+        return Pipeline(self.plan)
+
+    def run(self, *, ring1: str = "auto", **inputs: Any) -> pa.Table:
+        """Run over *inputs*, given by source name, to their end; the whole result."""
+        return pa.Table.from_batches(self.pipeline.run(inputs, ring1=ring1), schema=self.schema)
+
+    def stream(self, *, ring1: str = "auto", **inputs: Any) -> Iterator[pa.RecordBatch]:
+        """Run over *inputs* lazily: batches are read as results are asked for."""
+        return self.pipeline.run(inputs, ring1=ring1, endless=True)
+
+    @property
+    def map_in_arrow(self) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+        """This query as a picklable function for Spark's ``DataFrame.mapInArrow``."""
+        from .spark.mapping import MapInArrow
+
+        return MapInArrow(self.plan)
+
+    @property
+    def spark_schema(self) -> Any:
+        """The result's schema for ``DataFrame.mapInArrow``."""
+        from .spark.mapping import spark_schema
+
+        return spark_schema(self.schema)
+
+    def __repr__(self) -> str:
+        return "\n".join(node.describe() for node in self.plan.walk())
+
+    def _bind(self, expression: Any, where: str) -> Node:
+        if not isinstance(expression, Expr):
+            raise TypeMismatch(
+                f"{where} was given {expression!r} of type {type(expression).__name__}; "
+                "expected an expression such as lj.col('price') > 100."
+            )
+        return bind(expression, self.plan.schema)
+
+    def _named(
+        self, columns: tuple[Expr | str, ...], named: Mapping[str, Any], where: str
+    ) -> tuple[tuple[str, Node], ...]:
+        pairs = [
+            (column, col(column)) if isinstance(column, str) else (_name_of(column, where), column)
+            for column in columns
+        ]
+        pairs += [(name, value if isinstance(value, Expr) else lit(value)) for name, value in named.items()]
+        return tuple((name, self._bind(expression, where)) for name, expression in pairs)
+
+
+def _name_of(expression: Any, where: str) -> str:
+    if not isinstance(expression, Expr):
+        raise TypeMismatch(
+            f"{where} was given {expression!r} of type {type(expression).__name__}; "
+            "expected a column name or an expression."
+        )
+    return expression.output_name()
+
+
+class GroupedQuery:
+    """A query grouped by keys and a window, waiting for its aggregates."""
+
+    def __init__(self, query: Query, keys: tuple[tuple[str, Node], ...], window: Window | None) -> None:
+        self._query = query
+        self._keys = keys
+        self._window = window
+
+    def agg(self, **aggregates: Aggregate) -> Query:
+        """One output column an aggregate: ``agg(n=lj.count(), total=lj.sum("price"))``."""
+        calls = []
+        for name, aggregate in aggregates.items():
+            if not isinstance(aggregate, Aggregate):
+                raise TypeMismatch(
+                    f"agg({name}=…) was given {aggregate!r}; expected an aggregate such as lj.sum('price')."
+                )
+            arguments = tuple(self._query._bind(argument, "agg") for argument in aggregate.arguments)
+            condition = aggregate.condition
+            calls.append(
+                (
+                    name,
+                    AggregateCall(
+                        aggregate.function,
+                        arguments,
+                        None if condition is None else self._query._bind(condition, "agg filter"),
+                        aggregate.distinct,
+                        aggregate.parameters,
+                    ),
+                )
+            )
+        return Query(WindowAggregate(self._query.plan, self._keys, self._window, tuple(calls)))

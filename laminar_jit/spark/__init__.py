@@ -1,0 +1,1 @@
+"""PySpark: the only place that imports it, and only when it is used."""

@@ -1,0 +1,67 @@
+"""Ring 1 in the process of its driver: the same operator, fed from a private buffer.
+
+``InlineRing1`` and ``RemoteRing1`` are the two places an operator can run. Both
+take rows through ``claim`` and ``commit`` and hand back Arrow batches.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from .operators import build
+from .rows import RowBatch, RowLayout
+from .targets import RowTarget
+
+# Rows and their operator's state should meet in the second-level cache.
+BUFFER_ROWS = 1 << 13
+BUFFER_HEAP_BYTES = 1 << 18
+
+_NO_WRAP = -1
+
+
+class InlineRing1:
+    """Runs the operator of *spec* on whatever is committed, at once."""
+
+    def __init__(self, spec: dict[str, Any]) -> None:
+        self._operator = build(spec)
+        layout = RowLayout.from_spec(spec["layout"])
+        self._rows = np.zeros(BUFFER_ROWS, layout.dtype)
+        self._heap = np.zeros(BUFFER_HEAP_BYTES if layout.has_heap else 0, np.uint8)
+
+    def claim(self) -> RowTarget:
+        """All of the buffer: what was committed before has been processed."""
+        return RowTarget(
+            rows=self._rows.ctypes.data,
+            position=0,
+            room=len(self._rows),
+            mask=len(self._rows) - 1,
+            heap=self._heap.ctypes.data,
+            heap_position=0,
+            heap_room=len(self._heap),
+            heap_mask=_NO_WRAP,
+        )
+
+    def commit(self, written: int, heap_position: int) -> list[pa.RecordBatch]:
+        """Process the first *written* rows; the results that became due."""
+        if not written:
+            return []
+        return self._operator.process(RowBatch(self._rows[:written], self._heap, _NO_WRAP))
+
+    def make_room(self) -> None:
+        """Called when the strings of one row did not fit the empty buffer."""
+        self._heap = np.zeros(2 * len(self._heap), np.uint8)
+
+    def advance(self, watermark: int) -> list[pa.RecordBatch]:
+        return self._operator.advance(watermark)
+
+    def finish(self) -> list[pa.RecordBatch]:
+        return self._operator.finish()
+
+    def counters(self) -> dict[str, int]:
+        return self._operator.counters()
+
+    def close(self) -> None:
+        """Nothing to give back: memory goes with this object."""
