@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from multiprocessing import resource_tracker
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -91,7 +92,10 @@ def test_leak_of_a_failed_test_does_not_hide_the_failure(outcomes: dict[str, str
     assert "the test left behind" not in outcomes["test_failure_comes_first"]
 
 
-def test_comparing_costs_little() -> None:
+@pytest.mark.parametrize("tracked", [False, True], ids=["alone", "with a resource tracker"])
+def test_comparing_costs_little(tracked: bool) -> None:
+    if tracked:
+        resource_tracker.ensure_running()
     rounds = []
     for _ in range(20):
         started = time.perf_counter()

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing import resource_tracker
 
-from .processes import Process, ancestors, has_children, own_processes, started_pids
+from .processes import Process, ancestors, live_children, own_processes, started_pids, starts
 
 SHARED_MEMORY = "/dev/shm"
 SEGMENT_OWNER = re.compile(r"laminar_(\d+)_")
@@ -71,10 +71,10 @@ class Snapshot:
 def take_snapshot() -> Snapshot:
     return Snapshot(
         segments=_segments(),
-        processes=own_processes() if has_children() else {},
+        processes=own_processes() if live_children() - _trusted_processes() else {},
         descriptors=_descriptors(),
         threads=frozenset(threading.enumerate()),
-        starts=len(started_pids()),
+        starts=starts(),
     )
 
 
@@ -124,10 +124,10 @@ def _new_segments(before: Snapshot) -> list[str]:
 
 
 def _new_processes(before: Snapshot) -> list[Process]:
-    if not has_children() and len(started_pids()) == before.starts:
+    allowed = _trusted_processes()
+    if starts() == before.starts and not live_children() - allowed:
         return []
     now = own_processes()
-    allowed = {*_allowed_processes, resource_tracker._resource_tracker._pid}
     return [
         process
         for pid, process in now.items()
@@ -135,6 +135,10 @@ def _new_processes(before: Snapshot) -> list[Process]:
         and process not in _reported
         and allowed.isdisjoint([pid, *ancestors(process, now)])
     ]
+
+
+def _trusted_processes() -> set[int]:
+    return {*_allowed_processes, resource_tracker._resource_tracker._pid or 0}
 
 
 def _descriptors() -> dict[int, str]:

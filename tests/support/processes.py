@@ -14,7 +14,8 @@ import subprocess
 from dataclasses import dataclass
 from typing import Any
 
-_started: set[int] = set()
+_started: list[int] = []
+_perhaps_alive: set[int] = set()
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,8 @@ def _noting_the_pid(start: Any) -> Any:
     def noting(*args: Any, **options: Any) -> int:
         pid: int = start(*args, **options)
         if pid:
-            _started.add(pid)
+            _started.append(pid)
+            _perhaps_alive.add(pid)
         return pid
 
     return noting
@@ -83,16 +85,21 @@ def _noting_the_pid(start: Any) -> Any:
 
 def started_pids() -> set[int]:
     """Every direct child this process ever had, dead or alive."""
-    return _started
+    return set(_started)
 
 
-def has_children() -> bool:
-    """Whether any child, dead or alive, still waits to be joined. One system call."""
-    try:
-        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-    except ChildProcessError:
-        return False
-    return True
+def starts() -> int:
+    """How many children were started so far; pids may repeat, this does not."""
+    return len(_started)
+
+
+def live_children() -> set[int]:
+    """Children that still run. Costs nothing when there are none, unlike a look at all of /proc."""
+    for pid in list(_perhaps_alive):
+        process = read_process(pid)
+        if process is None or process.parent != os.getpid() or process.state in "ZX":
+            _perhaps_alive.discard(pid)
+    return _perhaps_alive
 
 
 def own_processes() -> dict[int, Process]:
