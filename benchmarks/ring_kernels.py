@@ -1,8 +1,4 @@
-"""Kernels of the ring and bridge figures: what Ring 0 and Ring 1 kernels do around the protocol, no more.
-
-``write_rows`` and ``read_rows`` write and read what the C++ ring does, word for
-word: both sums must come out equal.
-"""
+"""Kernels of the ring and bridge figures: loops around the operations that are measured, and no more."""
 
 from __future__ import annotations
 
@@ -11,33 +7,14 @@ import numpy as np
 from laminar_jit.kernels.atomics import load_acquire, load_relaxed, pause
 from laminar_jit.kernels.jit import kernel
 from laminar_jit.kernels.marks import pop_mark, push_mark, rows_before_mark
-from laminar_jit.kernels.spinning import spin_for_room
 from laminar_jit.kernels.spsc import HEAD, STAGED, claim, peek, publish, release, stage
+from laminar_jit.kernels.transfer import NO_HEAP, receive_rows, send_rows
 
 ROW_WORDS = 4
-#: As in the C++ ring: slots are given back after so many rows at the latest.
-RELEASE_ROWS = 1024
+#: As in the C++ ring: rows are copied from a block of so many, and into one.
+BLOCK_ROWS = 1024
 
 _ZERO = np.uint64(0)
-_THREE = np.uint64(3)
-_FIVE = np.uint64(5)
-
-
-@kernel
-def write_rows(words, capacity, position, count):
-    """Four words a row, made from its position."""
-    while count > 0:
-        slot = position & (capacity - 1)
-        run = min(count, capacity - slot)
-        target = words[slot * ROW_WORDS : (slot + run) * ROW_WORDS].reshape((run, ROW_WORDS))
-        for k in range(run):
-            sequence = np.uint64(position + k)
-            target[k, 0] = sequence
-            target[k, 1] = sequence * _THREE
-            target[k, 2] = _ZERO
-            target[k, 3] = sequence ^ _FIVE
-        position += run
-        count -= run
 
 
 @kernel
@@ -56,17 +33,21 @@ def read_rows(words, capacity, position, count):
 
 
 @kernel
-def produce(index, words, capacity, rows, publish_rows, spins):
-    """Send *rows* rows, *publish_rows* at a time. Returns how many went before the spins ran out."""
+def produce(index, slots, capacity, row_bytes, source, first, count, publish_rows, spins):
+    """Send *count* rows of *source*, a block read over and over from row *first* on.
+
+    Returns how many went before the ring stayed full for *spins*.
+    """
     sent = 0
-    while sent < rows:
-        wanted = min(rows - sent, publish_rows)
-        if claim(index, capacity, wanted) < wanted and not spin_for_room(index, capacity, wanted, spins):
-            return sent
-        write_rows(words, capacity, load_relaxed(index, STAGED), wanted)
-        stage(index, wanted)
-        publish(index)
-        sent += wanted
+    while sent < count:
+        place = (first + sent) % BLOCK_ROWS
+        wanted = min(count - sent, BLOCK_ROWS - place)
+        taken, _ = send_rows(
+            index, slots, capacity, row_bytes, source + place * row_bytes, wanted, publish_rows, spins
+        )
+        if taken == 0:
+            break
+        sent += taken
     return sent
 
 
@@ -82,22 +63,26 @@ def await_released(index, spins):
 
 
 @kernel
-def consume(index, words, capacity, rows, spins):
-    """Read and release *rows* rows. Returns how many came before the spins ran out, and their sum."""
+def consume(rows, heap, slots, capacity, row_bytes, target, first, count, spins):
+    """Receive *count* rows into *target*, a block written over and over from row *first* on.
+
+    Returns how many came before the spins ran out.
+    """
     taken = 0
-    total = _ZERO
     idle = 0
-    while taken < rows and idle < spins:
-        ready = min(peek(index), rows - taken, RELEASE_ROWS)
-        if ready <= 0:
+    while taken < count and idle < spins:
+        place = (first + taken) % BLOCK_ROWS
+        wanted = min(count - taken, BLOCK_ROWS - place)
+        received, _ = receive_rows(
+            rows, heap, slots, capacity, row_bytes, NO_HEAP, target + place * row_bytes, wanted
+        )
+        if received <= 0:
             idle += 1
             pause()
             continue
         idle = 0
-        total += read_rows(words, capacity, load_relaxed(index, HEAD), ready)
-        release(index, ready)
-        taken += ready
-    return taken, total
+        taken += received
+    return taken
 
 
 @kernel

@@ -6,7 +6,8 @@ import contextlib
 import multiprocessing
 import os
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,9 @@ import numpy as np
 from laminar_jit.runtime.ring import RingConsumer, create_ring
 
 from . import ring_kernels
-from .native_ring import checksum
+from .native_ring import BLOCK_ROWS, ROW, block
 from .results import PeersDiffer
 
-ROW = np.dtype([("ts", "<i8"), ("hash", "<u8"), ("nulls", "<u8"), ("value", "<i8")])
 _SPINS = 1 << 20
 _SPAWN = multiprocessing.get_context("spawn")
 
@@ -57,12 +57,10 @@ class RingPair(_Pair):
     def __init__(self, slots: int, cores: tuple[int, int]) -> None:
         self._ring = create_ring(ROW, slots)
         self._producer = self._ring.producer()
-        self._words = self._producer.slots.view(np.uint64)
-        self._words[:] = 0  # touch every page before the clock runs
-        self._slots = slots
+        self._producer.slots.view(np.uint8)[:] = 0  # touch every page before the clock runs
         self._core = cores[0]
-        self._position = 0
-        super().__init__(_consume_ring, self._ring.name, slots, cores[1])
+        self._rounds = 0
+        super().__init__(_consume_ring, self._ring.name, cores[1])
 
     def nanoseconds(self, rows: int, publish: int) -> float:
         """One round after a warm-up round; nanoseconds a row until the last one is released."""
@@ -70,50 +68,58 @@ class RingPair(_Pair):
         return self._round(rows, publish) / rows
 
     def _round(self, rows: int, publish: int) -> float:
-        index = self._producer.rows_index
-        before = os.sched_getaffinity(0)
-        os.sched_setaffinity(0, {self._core})
-        try:
+        producer, source = self._producer, block(self._rounds)
+        ring = (producer.rows_index, producer.rows_address, producer.capacity, producer.row_bytes)
+        with only_core(self._core):
             self._order(rows)
             begin = time.perf_counter_ns()
             sent = 0
             while sent < rows:
-                sent += ring_kernels.produce(index, self._words, self._slots, rows - sent, publish, _SPINS)
-            while not ring_kernels.await_released(index, _SPINS):
+                sent += ring_kernels.produce(*ring, source.ctypes.data, sent, rows - sent, publish, _SPINS)
+            while not ring_kernels.await_released(producer.rows_index, _SPINS):
                 os.sched_yield()
             elapsed = time.perf_counter_ns() - begin
-        finally:
-            os.sched_setaffinity(0, before)
-        read = self._answer()
-        expected = checksum(self._position, self._position + rows)
-        self._position += rows
-        if read != expected:
-            raise PeersDiffer(f"our ring's consumer read rows that sum up to {read}, expected {expected}")
+        _require_block(self._answer(), "our ring", self._rounds)
+        self._rounds += 1
         return elapsed
 
     def __exit__(self, *exception: object) -> None:
         super().__exit__(*exception)
-        del self._words
         self._producer.close()
         self._ring.close()
 
 
-def _consume_ring(orders: Any, name: str, slots: int, core: int) -> None:
+def _consume_ring(orders: Any, name: str, core: int) -> None:
     os.sched_setaffinity(0, {core})
-    with RingConsumer.attach(name) as consumer:
-        index, words = consumer.rows_index, consumer.slots.view(np.uint64)
-        ring_kernels.consume(index, words, slots, 0, 1)
-        with contextlib.suppress(EOFError):
-            while True:
-                rows = orders.recv()
-                orders.send("starting")
-                taken, total = 0, 0
-                while taken < rows:
-                    count, part = ring_kernels.consume(index, words, slots, rows - taken, _SPINS)
-                    taken += count
-                    total = (total + int(part)) % 2**64
-                orders.send(total)
-        del words
+    with RingConsumer.attach(name) as consumer, contextlib.suppress(EOFError):
+        target = np.zeros(BLOCK_ROWS, ROW)
+        indices = (consumer.rows_index, consumer.heap_index)
+        ring = (*indices, consumer.rows_address, consumer.capacity, consumer.row_bytes, target.ctypes.data)
+        ring_kernels.consume(*ring, 0, 0, 1)
+        while True:
+            rows = orders.recv()
+            target[:] = 0
+            orders.send("starting")
+            taken = 0
+            while taken < rows:
+                taken += ring_kernels.consume(*ring, taken, rows - taken, _SPINS)
+            orders.send(target.tobytes())
+
+
+def _require_block(received: bytes, who: str, round_number: int) -> None:
+    if received != block(round_number).tobytes():
+        raise PeersDiffer(f"the rows that came through {who} are not the rows sent in round {round_number}")
+
+
+@contextlib.contextmanager
+def only_core(core: int) -> Iterator[None]:
+    """Run this thread on one core."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {core})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 class QueuePair(_Pair):
@@ -122,26 +128,23 @@ class QueuePair(_Pair):
     def __init__(self, cores: tuple[int, int]) -> None:
         self._queue = _SPAWN.Queue()
         self._core = cores[0]
+        self._rounds = 0
         super().__init__(_consume_queue, self._queue, cores[1])
 
-    def nanoseconds(self, rows: int, batch: int) -> float:
-        """Nanoseconds a row: each put on its own, or *batch* at a time as an array."""
-        before = os.sched_getaffinity(0)
-        os.sched_setaffinity(0, {self._core})
-        try:
-            items = _queue_items(rows, batch)
+    def nanoseconds(self, rows: int, *, arrays: bool) -> float:
+        """Nanoseconds a row: each put on its own, or 1024 at a time as an array."""
+        source = block(self._rounds)
+        puts = [source] if arrays else source.tolist()
+        items = puts * (rows // BLOCK_ROWS)
+        with only_core(self._core):
             self._order(len(items))
             begin = time.perf_counter_ns()
             for item in items:
                 self._queue.put(item)
-            read = self._answer()
+            received = self._answer()
             elapsed = time.perf_counter_ns() - begin
-        finally:
-            os.sched_setaffinity(0, before)
-        if read != checksum(0, rows):
-            raise PeersDiffer(
-                f"the queue's consumer read rows that sum up to {read}, not {checksum(0, rows)}"
-            )
+        _require_block(received, "the queue", self._rounds)
+        self._rounds += 1
         return elapsed / rows
 
     def __exit__(self, *exception: object) -> None:
@@ -150,24 +153,14 @@ class QueuePair(_Pair):
         self._queue.join_thread()
 
 
-def _queue_items(rows: int, batch: int) -> list[Any]:
-    words = np.zeros(rows * ring_kernels.ROW_WORDS, np.uint64)
-    capacity = 1 << max(rows - 1, 1).bit_length()
-    ring_kernels.write_rows(words, capacity, 0, rows)
-    table = words.reshape(rows, ring_kernels.ROW_WORDS)
-    if batch == 1:
-        return [tuple(row) for row in table.tolist()]
-    return [table[first : first + batch] for first in range(0, rows, batch)]
-
-
 def _consume_queue(orders: Any, queue: Any, core: int) -> None:
     os.sched_setaffinity(0, {core})
     with contextlib.suppress(EOFError):
         while True:
             count = orders.recv()
             orders.send("starting")
-            total = 0
+            last: deque[Any] = deque(maxlen=BLOCK_ROWS)
             for _ in range(count):
-                item = queue.get()
-                total += sum(item) if isinstance(item, tuple) else int(item.sum(dtype=np.uint64))
-            orders.send(total % 2**64)
+                last.append(queue.get())
+            rows = last[-1] if isinstance(last[-1], np.ndarray) else np.array(list(last), ROW)
+            orders.send(rows.tobytes())
