@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import ForeignSegment, PeerDied, RingClosed, RingError
 from ..kernels import spsc
-from ..kernels.spinning import take_word
+from ..kernels.spinning import set_flag, take_word
 from . import layout
 from .processes import ProcessIdentity
 from .segment import Segment
@@ -39,6 +39,23 @@ def read_layout(segment: Segment) -> layout.RingLayout:
             "it is damaged: create a new one"
         )
     return found
+
+
+def fence_producer(words: Words) -> int:
+    """Mark the ring of these control words as replaced; returns where its rows end.
+
+    To be called where nobody drains at the same time: by the consumer, or after it stopped.
+    """
+    if words[layout.AT_FENCED_BY]:
+        return int(words[layout.AT_FENCED_POSITION])
+    # In the consumer's order: rows first, marks second.
+    position = int(words[layout.ROWS_INDEX + spsc.STAGED])
+    words[layout.AT_FENCED_POSITION] = position
+    words[layout.AT_FENCED_MARKS] = words[layout.MARKS_INDEX + spsc.TAIL]
+    set_flag(words, layout.AT_FENCED_BY, int(words[layout.AT_GENERATION]) + 1)
+    for flag in (spsc.CONSUMER_WAITS, spsc.PRODUCER_WAITS):
+        wake(words, layout.ROWS_INDEX + flag)
+    return position
 
 
 class RingEnd:
@@ -100,6 +117,11 @@ class RingEnd:
         """Take this side of the ring in segment *name*, made by another process."""
         segment = Segment.attach(name, kind=layout.KIND_RING)
         try:
+            if not segment.in_own_namespace:
+                raise ForeignSegment(
+                    f"ring {name!r} was made in another pid namespace (container), where this process "
+                    "cannot see whether its peer lives; run both ends in one"
+                )
             return cls(segment, waiting)
         except BaseException:
             segment.close()

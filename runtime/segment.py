@@ -143,6 +143,11 @@ class Segment:
         words = self.words(0, layout.LINE_WORDS)
         return ProcessIdentity(int(words[layout.AT_OWNER_PID]), int(words[layout.AT_OWNER_START]))
 
+    @property
+    def in_own_namespace(self) -> bool:
+        """Whether the owner's pid means to us what it means to the owner."""
+        return bool(self.words(0, layout.LINE_WORDS)[layout.AT_OWNER_NAMESPACE] == pid_namespace())
+
     def words(self, first: int, count: int) -> np.ndarray[Any, np.dtype[np.int64]]:
         """*count* 64-bit words from word *first* on, in place."""
         return self.array(np.dtype("<i8"), first * layout.WORD_BYTES, count)
@@ -156,7 +161,7 @@ class Segment:
         """Give up this mapping. Views that are still alive stay valid until they die."""
         if self._mapping is None:
             return
-        abandoned = not self.owned and not self.owner.alive()
+        abandoned = not self.owned and self.in_own_namespace and not self.owner.alive()
         mapping, self._mapping = self._mapping, None
         # With live views the mapping cannot be closed now; it goes with the last of them.
         with contextlib.suppress(BufferError):

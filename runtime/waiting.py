@@ -42,6 +42,9 @@ _FUTEX2_SIZE_U32 = 2
 # Without a way to park on several words at once, one word is parked on for this long at most.
 _SLICE_SECONDS = 0.001
 
+# Several conditions are spun on in turn, this many rounds each.
+_ROUNDS_IN_TURN = 64
+
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
 
@@ -194,7 +197,7 @@ class Waiting:
                 return True
 
     def _busy(self, conditions: Sequence[Condition]) -> bool:
-        if self.spin and any(condition.spin(self.spin) for condition in conditions):
+        if self.spin and _spun(conditions, self.spin):
             return True
         for _ in range(self.yields):
             os.sched_yield()
@@ -214,6 +217,17 @@ class Waiting:
                 return _futex_wait(flag_address(conditions[0].words, conditions[0].flag), seconds)
             addresses = [flag_address(condition.words, condition.flag) for condition in conditions]
             return _futex_wait_any(addresses, seconds)
+
+
+def _spun(conditions: Sequence[Condition], rounds: int) -> bool:
+    """Spin on all conditions in turn."""
+    if len(conditions) == 1:
+        return conditions[0].spin(rounds)
+    return any(
+        condition.spin(min(_ROUNDS_IN_TURN, rounds))
+        for _ in range(0, rounds, _ROUNDS_IN_TURN)
+        for condition in conditions
+    )
 
 
 def _ready_or_peers_checked(conditions: Sequence[Condition], *, look_at_process: bool) -> bool:
