@@ -163,3 +163,41 @@ def float_key(value):
     if value != value:
         return np.uint64(0x7FF8000000000000)
     return float_bits(value + 0.0)
+
+
+@kernel
+def truncate_float(value):
+    """Rounded towards zero; zeros keep their sign."""
+    return np.trunc(value)
+
+
+@kernel
+def modulo_float64(left, right):
+    """C's ``fmod``: exact, with the sign of the dividend. The divisor is not zero."""
+    if right != right or left != left or left == np.inf or left == -np.inf:
+        return np.nan
+    return math.fmod(left, right)
+
+
+@kernel
+def shift_left_int64(value, count):
+    """Bits moved up, those beyond the word lost; *count* is 0 to 63."""
+    return np.int64(np.uint64(value) << np.uint64(count))
+
+
+@kernel
+def shift_right_int64(value, count):
+    """Bits moved down, the sign kept; *count* is 0 to 63."""
+    return value >> count
+
+
+@kernel
+def shift_left_uint64(value, count):
+    """Bits moved up, those beyond the word lost; *count* is 0 to 63."""
+    return value << np.uint64(count)
+
+
+@kernel
+def shift_right_uint64(value, count):
+    """Bits moved down; *count* is 0 to 63."""
+    return value >> np.uint64(count)

@@ -43,6 +43,8 @@ DIVISIONS_BY_ZERO = 12
 BAD_CASTS = 13
 #: Rows older than the watermark that held when they were read, kept.
 BEHIND = 14
+#: Which of the plan's user functions was called last.
+CURRENT_UDF = 15
 
 STATE_WORDS = 16
 

@@ -38,10 +38,11 @@ _MILLISECONDS_PER_DAY = 86_400_000
 
 @dataclass(frozen=True)
 class ColumnField:
-    """A column a kernel reads: its name, and the plain Arrow type its values have."""
+    """A column a kernel reads: its name, the plain Arrow type its values have, and whether NULL is one."""
 
     name: str
     type: pa.DataType
+    nullable: bool = True
 
 
 class ColumnTable:
@@ -77,6 +78,11 @@ class ColumnTable:
     def from_batch(cls, batch: pa.RecordBatch, fields: Sequence[ColumnField]) -> ColumnTable:
         """Describe the columns *fields* of *batch*."""
         return cls([readable(column_of(batch, field), field) for field in fields], batch.num_rows)
+
+    @classmethod
+    def from_arrays(cls, arrays: Sequence[pa.Array]) -> ColumnTable:
+        """Describe *arrays*, which have plain types and may differ in length."""
+        return cls(arrays, len(arrays[0]) if arrays else 0)
 
     def _validity(self, array: pa.Array, bitmap: pa.Buffer | None) -> tuple[int, int]:
         if bitmap is None or array.null_count == 0:
@@ -176,7 +182,13 @@ def column_of(batch: pa.RecordBatch, field: ColumnField) -> pa.Array:
             f"it has {', '.join(map(repr, batch.schema.names)) or 'none at all'}. "
             "Give every batch exactly one column of each declared name."
         )
-    return batch.column(index)
+    array = batch.column(index)
+    if not field.nullable and array.null_count:
+        raise SchemaMismatch(
+            f"column {field.name!r} is declared without NULL, but the batch holds {array.null_count} of them. "
+            "Declare the column nullable, or fill the NULLs."
+        )
+    return array
 
 
 def readable(array: pa.Array, field: ColumnField) -> pa.Array:

@@ -1,0 +1,90 @@
+"""Writing a row: system fields, user fields, key hash."""
+
+from __future__ import annotations
+
+from ..runtime.rows import RowLayout
+from .emission import Emission, library
+from .emit_hash import emit_hash
+from .fragments import Value
+
+library(
+    "memory",
+    *(f"store_{name}" for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")),
+    *("store_float32", "store_float64", "store_bool"),
+)
+library("strings", "store_string", "NO_ROOM")
+library("ring0", "HEAP_FULL", "SCRATCH_FULL", "ROWS_FULL")
+
+
+def _at(offset: int) -> str:
+    return f"slot + {offset}" if offset else "slot"
+
+
+def emit_row(
+    emission: Emission, layout: RowLayout, values: list[Value], keys: tuple[int, ...], timed: bool
+) -> None:
+    """Write all fields of the next slot, whose address is the local ``slot``."""
+    emission.comment("row")
+    emission.line(f"slot = rows + ((position + written) & mask) * {layout.row_bytes}")
+    if layout.has_heap:
+        _emit_strings(emission, layout, values)
+    hashed = emit_hash(emission, [values[key] for key in keys]) if keys else "np.uint64(0)"
+    ts = "ts" if timed else "np.int64(0)"
+    _store(emission, "int64", layout.offset("_ts"), ts)
+    _store(emission, "uint64", layout.offset("_hash"), hashed)
+    for word in range(layout.null_words):
+        bits = [
+            f"(np.uint64(not {value.valid}) << np.uint64({number % 64}))"
+            for number, value in enumerate(values)
+            if value.valid is not None and number // 64 == word
+        ]
+        _store(emission, "uint64", layout.offset("_nulls") + 8 * word, " | ".join(bits) or "np.uint64(0)")
+    if layout.watermarked:
+        _store(emission, "int64", layout.offset("_watermark"), "watermark")
+    if layout.has_heap:
+        _store(emission, "int64", layout.offset("_heap"), "heap_position")
+    for number, (field, value) in enumerate(zip(layout.fields, values)):
+        if field.kind != "string":
+            _emit_field(emission, layout.field_offset(number), field.kind, value)
+
+
+def _store(emission: Emission, kind: str, offset: int, code: str) -> None:
+    emission.line(emission.call(f"store_{kind}", _at(offset), code))
+
+
+def _emit_field(emission: Emission, offset: int, kind: str, value: Value) -> None:
+    if kind == "wide":
+        zeroed = "" if value.valid is None else f" if {value.valid} else "
+        low = value.code + (zeroed and f"{zeroed}np.uint64(0)")
+        high = value.second + (zeroed and f"{zeroed}np.int64(0)")
+        _store(emission, "uint64", offset, low)
+        _store(emission, "int64", offset + 8, high)
+        return
+    code = emission.or_zero(value)
+    if kind not in ("bool", "int64", "uint64", "float32", "float64"):
+        # The value fits: every narrow type was checked where it was computed.
+        code = f"np.{kind}({code})"
+    _store(emission, kind, offset, code)
+
+
+def _emit_strings(emission: Emission, layout: RowLayout, values: list[Value]) -> None:
+    """Strings first: they are what a row may have no room for."""
+    emission.line("heap_before = heap_position")
+    for number, (field, value) in enumerate(zip(layout.fields, values)):
+        if field.kind != "string":
+            continue
+        store = emission.call(
+            "store_string",
+            _at(layout.field_offset(number)),
+            value.code,
+            value.second,
+            "heap",
+            "heap_position",
+            "heap_limit",
+            "heap_mask",
+        )
+        emission.line(f"heap_position = {store}")
+        with emission.block(f"if heap_position == {emission.use('NO_ROOM')}:"):
+            emission.line(f"stop = {emission.use('HEAP_FULL')}")
+            emission.line("next_row = row")
+            emission.line("break")
