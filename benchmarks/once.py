@@ -3,7 +3,7 @@
     LAMINAR_BENCH_SIZE=tiny python -m benchmarks.once [NAME]
 
 Prints one JSON object a benchmark: its name, its parameters and what it tracked
-(None for a timing). Exits with the error of the first one that fails.
+(None for a timing), or its traceback. A class that failed does not stop the others.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import itertools
 import json
 import pkgutil
 import sys
+import traceback
 from collections.abc import Iterator
 from typing import Any
 
@@ -56,14 +57,23 @@ def _combinations(params: Any) -> list[list[Any]]:
     return [list(combination) for combination in itertools.product(*axes)]
 
 
-def main(only: str = "") -> None:
+def main(only: str = "") -> int:
+    failures = 0
     for name, suite in suites():
         if only not in name:
             continue
-        for method, parameters, result in run_suite(suite):
-            outcome = {"name": f"{name}.{method}", "params": parameters, "result": result}
-            print(json.dumps(outcome), flush=True)
+        try:
+            for method, parameters, result in run_suite(suite):
+                _say(suite=name, benchmark=method, params=parameters, result=result)
+        except Exception:
+            failures += 1
+            _say(suite=name, error=traceback.format_exc())
+    return 1 if failures else 0
+
+
+def _say(**report: Any) -> None:
+    print(json.dumps(report), flush=True)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    sys.exit(main(*sys.argv[1:]))

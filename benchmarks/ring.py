@@ -151,10 +151,11 @@ class ProcessToProcess:
 
     params = PUBLISH_ROWS
     param_names = ["rows a publish"]
+    measured = ("ring.process_to_process",)
     timeout = 600
 
     def setup_cache(self):
-        return figures.tracked("ring.process_to_process")
+        return figures.tracked(*self.measured)
 
     def track_ns_per_row(self, tracked, publish):
         return tracked.value(f"ring.process_to_process.{publish}")
@@ -175,10 +176,11 @@ class ProcessToProcess:
 class InKernel:
     """Operations of a few nanoseconds."""
 
+    measured = ("ring.drain", "ring.capacity_check", "ring.watermark_forward")
     timeout = 300
 
     def setup_cache(self):
-        return figures.tracked("ring.drain", "ring.capacity_check", "ring.watermark_forward")
+        return figures.tracked(*self.measured)
 
     def track_drain_1024(self, tracked):
         return tracked.value("ring.drain.kernel")

@@ -178,10 +178,11 @@ class TumblingPeers:
 
     params = list(TUMBLING_REACH)
     param_names = ["keys"]
+    measured = ("windows.tumbling",)
     timeout = 1200
 
     def setup_cache(self):
-        return figures.tracked("windows.tumbling")
+        return figures.tracked(*self.measured)
 
     def track_ns_per_event(self, tracked, keys):
         return tracked.value(f"windows.tumbling.{keys}")
@@ -197,12 +198,13 @@ class TumblingPeers:
 class HoppingAndSessions:
     """Overlapping windows and sessions beside the engines' best formulations."""
 
-    params = ["windows.hopping", "windows.session"]
+    measured = ("windows.hopping", "windows.session")
+    params = list(measured)
     param_names = ["figure"]
     timeout = 1200
 
     def setup_cache(self):
-        return figures.tracked(*HoppingAndSessions.params)
+        return figures.tracked(*self.measured)
 
     def track_ns_per_event(self, tracked, name):
         return tracked.value(name)
