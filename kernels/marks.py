@@ -16,6 +16,7 @@ from __future__ import annotations
 from .atomics import exchange, load_acquire, load_ordered, load_relaxed
 from .jit import kernel
 from .memory import load_int64, store_int64
+from .positions import advanced, distance
 from .spsc import CONSUMER_WAITS, HEAD, PRODUCER_WAITS, STAGED, TAIL, claim, stage
 
 KIND = 0
@@ -48,7 +49,7 @@ def push_mark(rows, marks, slots, capacity, kind, value, position):
 @kernel
 def marks_ready(marks):
     """Marks the consumer may read. Must be called after the look at the rows."""
-    return load_acquire(marks, TAIL) - load_relaxed(marks, HEAD)
+    return distance(load_acquire(marks, TAIL), load_relaxed(marks, HEAD))
 
 
 @kernel
@@ -57,11 +58,11 @@ def rows_before_mark(rows, marks, slots, capacity, ready):
     if marks_ready(marks) <= 0:
         return -1
     slot = slots + (load_relaxed(marks, HEAD) & (capacity - 1)) * MARK_BYTES
-    return min(ready, load_int64(slot + POSITION) - load_relaxed(rows, HEAD))
+    return min(ready, distance(load_int64(slot + POSITION), load_relaxed(rows, HEAD)))
 
 
 @kernel
 def pop_mark(rows, marks):
     """Give the oldest mark's slot back. Returns whether the producer waits."""
-    exchange(marks, HEAD, load_relaxed(marks, HEAD) + 1)
+    exchange(marks, HEAD, advanced(load_relaxed(marks, HEAD), 1))
     return load_ordered(rows, PRODUCER_WAITS) != 0

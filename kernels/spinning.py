@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from .atomics import compare_exchange, exchange, load_ordered, load_relaxed, pause
 from .jit import kernel
+from .positions import distance
 from .spsc import HEAD, STAGED, TAIL
 
 # The producer writes STAGED with every row: looking at it each round would slow it down.
@@ -18,9 +19,9 @@ _ROUNDS_BETWEEN_STAGED = 64
 def data_ready(rows, marks):
     """Whether anything is published or staged, in the total order that parking needs."""
     head = load_relaxed(rows, HEAD)
-    if load_ordered(rows, TAIL) - head > 0 or load_ordered(rows, STAGED) - head > 0:
+    if distance(load_ordered(rows, TAIL), head) > 0 or distance(load_ordered(rows, STAGED), head) > 0:
         return True
-    return load_ordered(marks, TAIL) - load_relaxed(marks, HEAD) > 0
+    return distance(load_ordered(marks, TAIL), load_relaxed(marks, HEAD)) > 0
 
 
 @kernel
@@ -29,9 +30,11 @@ def spin_for_data(rows, marks, rounds):
     head = load_relaxed(rows, HEAD)
     marks_head = load_relaxed(marks, HEAD)
     for round_number in range(rounds):
-        if load_relaxed(rows, TAIL) - head > 0 or load_relaxed(marks, TAIL) - marks_head > 0:
+        if distance(load_relaxed(rows, TAIL), head) > 0:
             return True
-        if round_number % _ROUNDS_BETWEEN_STAGED == 0 and load_relaxed(rows, STAGED) - head > 0:
+        if distance(load_relaxed(marks, TAIL), marks_head) > 0:
+            return True
+        if round_number % _ROUNDS_BETWEEN_STAGED == 0 and distance(load_relaxed(rows, STAGED), head) > 0:
             return True
         pause()
     return False
@@ -40,7 +43,7 @@ def spin_for_data(rows, marks, rounds):
 @kernel
 def free_now(index, capacity):
     """Free slots (or heap bytes), in the total order that parking needs."""
-    return capacity - (load_relaxed(index, STAGED) - load_ordered(index, HEAD))
+    return capacity - distance(load_relaxed(index, STAGED), load_ordered(index, HEAD))
 
 
 @kernel
@@ -48,7 +51,7 @@ def spin_for_room(index, capacity, wanted, rounds):
     """Spin until *wanted* slots are free, at most *rounds* times."""
     staged = load_relaxed(index, STAGED)
     for _ in range(rounds):
-        if capacity - (staged - load_relaxed(index, HEAD)) >= wanted:
+        if capacity - distance(staged, load_relaxed(index, HEAD)) >= wanted:
             return True
         pause()
     return False

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from .atomics import exchange, load_acquire, load_ordered, load_relaxed, store_release
 from .jit import kernel
+from .positions import advanced, distance
 
 LINE_WORDS = 16
 
@@ -45,17 +46,17 @@ def claim(index, capacity, wanted):
     The peer's HEAD is looked at only when the cached one does not suffice.
     """
     staged = load_relaxed(index, STAGED)
-    free = capacity - (staged - index[CACHED_HEAD])
+    free = capacity - distance(staged, index[CACHED_HEAD])
     if free < wanted:
         index[CACHED_HEAD] = load_acquire(index, HEAD)
-        free = capacity - (staged - index[CACHED_HEAD])
+        free = capacity - distance(staged, index[CACHED_HEAD])
     return min(free, wanted)
 
 
 @kernel
 def stage(index, count):
     """Mark *count* claimed slots as written. They become visible to an idle consumer only."""
-    store_release(index, STAGED, load_relaxed(index, STAGED) + count)
+    store_release(index, STAGED, advanced(load_relaxed(index, STAGED), count))
 
 
 @kernel
@@ -81,10 +82,10 @@ def offer(index):
 def peek(index):
     """Rows the consumer may read from HEAD on. TAIL is looked at only when none are known."""
     head = load_relaxed(index, HEAD)
-    ready = index[CACHED_TAIL] - head
+    ready = distance(index[CACHED_TAIL], head)
     if ready <= 0:
         index[CACHED_TAIL] = load_acquire(index, TAIL)
-        ready = index[CACHED_TAIL] - head
+        ready = distance(index[CACHED_TAIL], head)
     # An idle consumer may have taken staged rows, and then stands beyond TAIL.
     return max(ready, 0)
 
@@ -93,18 +94,18 @@ def peek(index):
 def peek_latest(index):
     """Like ``peek``, but always looks at TAIL."""
     index[CACHED_TAIL] = load_acquire(index, TAIL)
-    return max(index[CACHED_TAIL] - load_relaxed(index, HEAD), 0)
+    return max(distance(index[CACHED_TAIL], load_relaxed(index, HEAD)), 0)
 
 
 @kernel
 def peek_staged(index):
     """Rows readable by a consumer that found nothing published, staged ones included."""
     index[CACHED_TAIL] = load_ordered(index, STAGED)
-    return index[CACHED_TAIL] - load_relaxed(index, HEAD)
+    return distance(index[CACHED_TAIL], load_relaxed(index, HEAD))
 
 
 @kernel
 def release(index, count):
     """Give *count* slots back. Returns whether the producer waits for a wake-up."""
-    exchange(index, HEAD, load_relaxed(index, HEAD) + count)
+    exchange(index, HEAD, advanced(load_relaxed(index, HEAD), count))
     return load_ordered(index, PRODUCER_WAITS) != 0

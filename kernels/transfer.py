@@ -9,6 +9,7 @@ from __future__ import annotations
 from .atomics import load_relaxed, store_release
 from .jit import kernel
 from .memory import copy_bytes, load_int64, store_int64
+from .positions import advanced, distance
 from .spinning import spin_for_room
 from .spsc import HEAD, STAGED, TAIL, claim, offer, peek, publish, release, stage
 
@@ -40,7 +41,7 @@ def copy_from_slots(slots, capacity, row_bytes, position, target, count):
 def stamp_heap(slots, capacity, row_bytes, position, heap_offset, heap_position, count):
     """Write *heap_position* into the ``_heap`` field of *count* rows."""
     for k in range(count):
-        slot = slots + ((position + k) & (capacity - 1)) * row_bytes
+        slot = slots + (advanced(position, k) & (capacity - 1)) * row_bytes
         store_int64(slot + heap_offset, heap_position)
 
 
@@ -62,7 +63,7 @@ def send_rows(index, slots, capacity, row_bytes, source, count, publish_every, s
     """
     taken = 0
     while taken < count:
-        unpublished = load_relaxed(index, STAGED) - load_relaxed(index, TAIL)
+        unpublished = distance(load_relaxed(index, STAGED), load_relaxed(index, TAIL))
         wanted = min(count - taken, max(publish_every - unpublished, 1))
         room = claim(index, capacity, wanted)
         if room <= 0:
@@ -103,6 +104,6 @@ def release_rows(rows, heap, slots, capacity, row_bytes, heap_offset, count):
     The heap goes first: a producer that sees the slots free must see their bytes free.
     """
     if heap_offset != NO_HEAP and count > 0:
-        last = (load_relaxed(rows, HEAD) + count - 1) & (capacity - 1)
+        last = advanced(load_relaxed(rows, HEAD), count - 1) & (capacity - 1)
         store_release(heap, HEAD, load_int64(slots + last * row_bytes + heap_offset))
     return release(rows, count)
