@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from laminar_jit.kernels.atomics import load_acquire, load_relaxed, pause
+from laminar_jit.kernels.bridge import NO_ROOM, drain_ready, forward_watermark, has_capacity, send_event
 from laminar_jit.kernels.jit import kernel
-from laminar_jit.kernels.marks import pop_mark, push_mark, rows_before_mark
-from laminar_jit.kernels.spsc import HEAD, STAGED, claim, peek, publish, release, stage
+from laminar_jit.kernels.marks import marks_ready, pop_mark
+from laminar_jit.kernels.memory import store_int64
+from laminar_jit.kernels.spsc import HEAD, STAGED, publish, release, stage
 from laminar_jit.kernels.transfer import NO_HEAP, receive_rows, send_rows
 
 ROW_WORDS = 4
@@ -86,40 +88,50 @@ def consume(rows, heap, slots, capacity, row_bytes, target, first, count, spins)
 
 
 @kernel
-def drain_ready(rows, marks, marks_address, mark_capacity, words, capacity, count, times):
+def drain_repeatedly(rows, marks, mark_slots, mark_capacity, words, capacity, count, times):
     """*times*: publish *count* rows that stand in their slots already, then drain them.
 
-    A drain looks at the rows, then at the marks, reads every word and releases.
+    A drain asks the bridge what is ready, reads every word of it and gives it back.
     """
     total = _ZERO
     for _ in range(times):
         stage(rows, count)
         publish(rows)
-        ready = peek(rows)
-        if rows_before_mark(rows, marks, marks_address, mark_capacity, ready) >= 0:
-            return total
+        ready, _ = drain_ready(rows, marks, mark_slots, mark_capacity, 0, 0)
         total += read_rows(words, capacity, load_relaxed(rows, HEAD), ready)
         release(rows, ready)
     return total
 
 
 @kernel
-def check_capacity(index, capacity, times):
-    """Ask *times* whether a row fits. Returns how often it did."""
+def check_capacity(rows, sink, times):
+    """Ask *times* whether an event fits. Returns how often it did."""
     fits = 0
     for _ in range(times):
-        fits += claim(index, capacity, 1)
+        fits += np.int64(has_capacity(rows, sink))
     return fits
 
 
 @kernel
-def forward_watermarks(rows, marks, marks_address, mark_capacity, kind, times):
-    """*times*: push a watermark, and take it out at the other end. Returns how many arrived in order."""
+def send_events(rows, heap, sink, source, times):
+    """Send *times* events, each made in the row at *source*. Returns how many were taken."""
+    sent = 0
+    for number in range(times):
+        store_int64(source, number)
+        if send_event(rows, heap, sink, source) == NO_ROOM:
+            return sent
+        sent += 1
+    return sent
+
+
+@kernel
+def forward_watermarks(rows, marks, sink, first, times):
+    """*times*: send a watermark, and take it out at the other end. Returns how many arrived."""
     arrived = 0
-    position = load_relaxed(rows, STAGED)
-    for value in range(times):
-        push_mark(rows, marks, marks_address, mark_capacity, kind, value, position)
-        if rows_before_mark(rows, marks, marks_address, mark_capacity, 0) == 0:
-            arrived += 1
+    for number in range(times):
+        if forward_watermark(rows, marks, sink, first + number) == NO_ROOM:
+            return arrived
+        if marks_ready(marks) > 0:
             pop_mark(rows, marks)
+            arrived += 1
     return arrived
