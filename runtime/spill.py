@@ -56,6 +56,8 @@ class SpillWriter:
         self._files: list[_File] = []
         self._next_number = 1
         self._descriptor: int | None = None
+        #: Bytes of records written so far.
+        self.bytes_written = 0
         try:
             self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
@@ -87,6 +89,11 @@ class SpillWriter:
     def bytes_on_disk(self) -> int:
         return sum(file.size for file in self._files)
 
+    def has_room(self) -> bool:
+        """Whether one more row without long strings is accepted."""
+        self.reclaim()
+        return self._room() >= self._row_bytes
+
     def append(self, rows: np.ndarray[Any, Any], heap: np.ndarray[Any, Any] = _NO_HEAP) -> int:
         """Write a record of as many of *rows* as the limit allows; returns how many.
 
@@ -104,6 +111,7 @@ class SpillWriter:
         self._write(file, [record.header(), row_view, heap_view, padding])
         if failpoints.ARMED:
             failpoints.reach("spill.written")
+        self.bytes_written += record.end - record.offset
         file.size = record.end
         file.end_row = record.end_row
         self._written = record.end_row
@@ -135,12 +143,16 @@ class SpillWriter:
         os.close(self._lock)
         self._lock = -1
 
-    def _fitting(self, rows: np.ndarray[Any, Any]) -> int:
+    def _room(self) -> int:
+        """Bytes of rows and strings that the next record may have."""
         room = self.max_bytes - self.bytes_on_disk - form.RECORD_HEADER.size
         if self._descriptor is None:
             room -= form.FILE_HEADER.size
-        # Payload is padded to whole words.
-        room &= ~7
+        # Records are padded to whole words.
+        return room & ~7
+
+    def _fitting(self, rows: np.ndarray[Any, Any]) -> int:
+        room = self._room()
         if not self._has_heap:
             return max(0, min(len(rows), room // self._row_bytes))
         ends = np.arange(1, len(rows) + 1) * self._row_bytes + rows[HEAP_FIELD]

@@ -46,18 +46,11 @@ def main(control_fd: int) -> None:
     try:
         channel.send({"kind": "ready", "cores": _pin(hello["cores"])})
         while (order := channel.receive())["kind"] == "job":
-            _send_report(channel, _run(order))
+            _run(order, channel)
             # What a job leaves behind must not be held until the next one happens to allocate.
             gc.collect()
     except (EOFError, ConnectionError):
         parent.gone()
-
-
-def _send_report(channel: ControlChannel, report: dict[str, Any]) -> None:
-    try:
-        channel.send(report)
-    except WorkerError as error:
-        channel.send(_failure(error))
 
 
 def resolve(target: str) -> Callable[..., Any]:
@@ -73,26 +66,36 @@ def resolve(target: str) -> Callable[..., Any]:
     return found  # type: ignore[no-any-return]
 
 
-def _run(order: dict[str, Any]) -> dict[str, Any]:
+def _run(order: dict[str, Any], channel: ControlChannel) -> None:
     """One job, from attaching its rings to detaching them, and the report on it."""
     try:
-        function = resolve(order["target"])
         with contextlib.ExitStack() as ends:
-            arguments: list[Any] = [order["spec"]]
-            if order["inputs"] is not None:
-                from .bridge import BridgeConsumer
+            try:
+                result = resolve(order["target"])(*_arguments(order, ends))
+            except BaseException as error:
+                # Before the rings are closed: a driver that finds them closed can then see why.
+                channel.send(_failure(error))
+                return
+        channel.send({"kind": "done", "result": result})
+    except WorkerError as error:
+        channel.send(_failure(error))
 
-                arguments.append(
-                    [ends.enter_context(BridgeConsumer.attach(ring)) for ring in order["inputs"]]
-                )
-            if order["egress"] is not None:
-                from .egress import EgressWriter
 
-                arguments.append(ends.enter_context(EgressWriter.attach(order["egress"])))
-            result = function(*arguments)
-        return {"kind": "done", "result": result}
-    except BaseException as error:
-        return _failure(error)
+def _arguments(order: dict[str, Any], ends: contextlib.ExitStack) -> list[Any]:
+    """What the job is called with: its spec, and the ends of rings it was given."""
+    arguments: list[Any] = [order["spec"]]
+    if order["inputs"] is not None:
+        from .bridge import BridgeConsumer
+
+        consumers: list[Any] = []
+        for description in order["inputs"]:
+            consumers.append(ends.enter_context(BridgeConsumer.attach(description)))
+        arguments.append(consumers)
+    if order["egress"] is not None:
+        from .egress import EgressWriter
+
+        arguments.append(ends.enter_context(EgressWriter.attach(order["egress"])))
+    return arguments
 
 
 def _failure(error: BaseException) -> dict[str, Any]:
