@@ -33,6 +33,35 @@ INTEGERS = SIGNED + UNSIGNED
 FLOATS = ("float32", "float64")
 TEMPORALS = ("timestamp", "date", "time")
 
+#: Zones whose wall clock shows the stored microseconds.
+UTC_ZONES = frozenset(
+    [
+        "UTC",
+        "Etc/UTC",
+        "Z",
+        "Zulu",
+        "Etc/Zulu",
+        "UCT",
+        "Etc/UCT",
+        "Universal",
+        "Etc/Universal",
+        "GMT",
+        "Etc/GMT",
+        "GMT0",
+        "Etc/GMT0",
+        "GMT+0",
+        "GMT-0",
+        "Etc/GMT+0",
+        "Etc/GMT-0",
+        "Greenwich",
+        "Etc/Greenwich",
+        "+00:00",
+        "-00:00",
+        "+00",
+        "-00",
+    ]
+)
+
 #: Decimals of up to this many digits are int64 in rows and kernels.
 NARROW_DECIMAL_DIGITS = 18
 MAXIMUM_DECIMAL_DIGITS = 38
@@ -123,6 +152,11 @@ class DataType:
     def is_text(self) -> bool:
         """Whether values are byte strings: string or binary."""
         return self.name in ("string", "binary")
+
+    @property
+    def is_wall_clock(self) -> bool:
+        """Whether a timestamp's stored microseconds are what its wall clock shows: no zone, or UTC."""
+        return self.name == "timestamp" and (self.zone is None or self.zone in UTC_ZONES)
 
     @property
     def bits(self) -> int:
