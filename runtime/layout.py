@@ -1,7 +1,8 @@
 """The byte picture of a ring segment: every offset, in one place.
 
 All numbers are little-endian 64-bit words. Lines are 128 bytes (two cache lines:
-processors fetch them in pairs), and no line is written by both sides.
+processors fetch them in pairs); apart from the flags of a sleeping side, which its
+peer lowers, no line is written by both sides.
 
     line  0   segment    MAGIC VERSION TOTAL_BYTES OWNER_PID OWNER_START OWNER_NAMESPACE KIND
     line  1   ring       GENERATION SLOT_BYTES CAPACITY MARK_CAPACITY HEAP_BYTES DESCRIPTION_BYTES

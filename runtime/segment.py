@@ -199,7 +199,7 @@ def _check_header(name: str, descriptor: int, size: int, kind: int | None) -> No
     if words[layout.AT_MAGIC] != layout.MAGIC:
         raise ForeignSegment(
             f"{name!r} is not a laminar segment: it starts with "
-            f"{words[layout.AT_MAGIC] & 0xFFFFFFFFFFFFFFFF:#018x}, expected {layout.MAGIC:#018x}"
+            f"{int(words[layout.AT_MAGIC]) & 0xFFFFFFFFFFFFFFFF:#018x}, expected {layout.MAGIC:#018x}"
         )
     if words[layout.AT_VERSION] != layout.VERSION:
         raise ForeignSegment(
