@@ -30,7 +30,7 @@ class Expr:
 
     operation: Text
     arguments: tuple[Expr, ...]
-    value: Hashable
+    value: Any  # hashable
     alias_name: Text | None
 
     def __init__(

@@ -35,31 +35,11 @@ TEMPORALS = ("timestamp", "date", "time")
 
 #: Zones whose wall clock shows the stored microseconds.
 UTC_ZONES = frozenset(
-    [
-        "UTC",
-        "Etc/UTC",
-        "Z",
-        "Zulu",
-        "Etc/Zulu",
-        "UCT",
-        "Etc/UCT",
-        "Universal",
-        "Etc/Universal",
-        "GMT",
-        "Etc/GMT",
-        "GMT0",
-        "Etc/GMT0",
-        "GMT+0",
-        "GMT-0",
-        "Etc/GMT+0",
-        "Etc/GMT-0",
-        "Greenwich",
-        "Etc/Greenwich",
-        "+00:00",
-        "-00:00",
-        "+00",
-        "-00",
-    ]
+    (
+        *("UTC", "UCT", "Z", "Zulu", "Universal", "GMT", "GMT0", "GMT+0", "GMT-0", "Greenwich"),
+        *("Etc/UTC", "Etc/UCT", "Etc/Zulu", "Etc/Universal", "Etc/GMT", "Etc/GMT0", "Etc/GMT+0", "Etc/GMT-0"),
+        *("Etc/Greenwich", "+00:00", "-00:00", "+00", "-00"),
+    )
 )
 
 #: Decimals of up to this many digits are int64 in rows and kernels.

@@ -116,7 +116,8 @@ class Udf:
         if own is None or not _widens(own, DataType(self.returns.row_kind)):
             given = ", ".join(map(str, argument_types))
             raise UdfRefused(
-                f"udf {self.name!r} is declared to return {self.returns}, but for ({given}) it returns {plain}. "
+                f"udf {self.name!r} is declared to return {self.returns}, "
+                f"but for ({given}) it returns {plain}. "
                 f"Convert the result inside the function, or declare returns={str(own or 'float64')!r}."
             )
         return self.returns
@@ -241,9 +242,10 @@ def _widens(source: DataType, target: DataType) -> bool:
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _NOISE = re.compile(
-    r"^(Failed in nopython mode|During:|File \"|<source elided>|def |\s*\^|This error|To see|There are \d+ cand"
-    r"|- Of which|Overload|With argument|>>>|Rejected|\* |Enable|Unsupported functionality|Invalid use of"
-    r"|No implementation of function|The error|Please report|https?://|raised from)",
+    r"^(Failed in nopython mode|During:|File \"|<source elided>|def |\s*\^|This error|To see"
+    r"|There are \d+ cand|- Of which|Overload|With argument|>>>|Rejected|\* |Enable"
+    r"|Unsupported functionality|Invalid use of|No implementation of function|The error|Please report"
+    r"|https?://|raised from)",
 )
 
 

@@ -62,7 +62,7 @@ def bind_regexp_like(expression: Expr, operands: tuple[Bound, ...]) -> Node:
 
 def bind_regexp_replace(expression: Expr, operands: tuple[Bound, ...]) -> Node:
     subject = _subject(expression, operands)
-    pattern, replacement = expression.value  # type: ignore[misc]
+    pattern, replacement = expression.value
     check_pattern(expression, pattern)
     try:
         pc.replace_substring_regex(pa.array([""]), pattern=pattern, replacement=replacement)
@@ -73,7 +73,7 @@ def bind_regexp_replace(expression: Expr, operands: tuple[Bound, ...]) -> Node:
 
 def bind_regexp_extract(expression: Expr, operands: tuple[Bound, ...]) -> Node:
     subject = _subject(expression, operands)
-    pattern, group = expression.value  # type: ignore[misc]
+    pattern, group = expression.value
     check_pattern(expression, pattern)
     groups = name_groups(pattern).count
     if isinstance(group, bool) or not isinstance(group, int) or not 0 <= group <= groups:
@@ -112,7 +112,7 @@ def bind_text_function(expression: Expr, operands: tuple[Bound, ...]) -> Node:
 
 def bind_replace(expression: Expr, operands: tuple[Bound, ...]) -> Node:
     subject = _subject(expression, operands)
-    part, _ = expression.value  # type: ignore[misc]
+    part, _ = expression.value
     return subject if part == "" else make("replace", (subject,), types.STRING, expression.value)
 
 

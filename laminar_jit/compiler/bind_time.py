@@ -172,7 +172,7 @@ def bind_from_epoch(expression: Expr, operands: tuple[Bound, ...]) -> Node:
         scaled = make(
             "multiply",
             (cast_node(operand.node, types.FLOAT64), literal(float(factor), types.FLOAT64)),
-            types.FLOAT64,  # type: ignore[arg-type]
+            types.FLOAT64,
         )
         microseconds = cast_node(make("round", (scaled,), types.FLOAT64, 0), types.INT64)
     return cast_node(microseconds, types.TIMESTAMP)

@@ -70,9 +70,9 @@ def _float_to_decimal(context: Context, argument: Vector, target: DataType) -> V
     rounded = _half_away(argument.values * float(10**target.scale))
     failed = ~(np.abs(rounded) < float(10**target.precision))
     if target.is_wide:
-        exact = _to_int(np.where(failed, 0.0, rounded))
+        exact: Array = np.asarray(_to_int(np.where(failed, 0.0, rounded)), object)
         failed |= np.asarray(abs(exact) > target.maximum, bool)
-        return _finish(context, argument, target, exact.astype(object), failed)
+        return _finish(context, argument, target, exact, failed)
     return _finish(context, argument, target, rounded, failed)
 
 

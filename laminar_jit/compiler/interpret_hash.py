@@ -26,7 +26,7 @@ _SHIFT_33 = np.uint64(33)
 _WORD = (1 << 64) - 1
 
 
-def _mix(state: Array, word: Array) -> Array:
+def _mix(state: Array, word: Array | np.uint64) -> Array:
     mixed = (state ^ word) * _MULTIPLIER
     return mixed ^ (mixed >> _SHIFT_32)
 

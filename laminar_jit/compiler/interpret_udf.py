@@ -95,8 +95,8 @@ def _returned(context: Context, udf: Udf, returns: DataType, result: Any) -> Vec
         result = pa.array(result)
     if not isinstance(result, pa.Array):
         raise UdfFailed(
-            f"udf {udf.name!r} returned a {type(result).__name__}; in mode 'arrow' it must return an Arrow array "
-            "with one value a row"
+            f"udf {udf.name!r} returned a {type(result).__name__}; in mode 'arrow' it must return "
+            "an Arrow array with one value a row"
         )
     if len(result) != context.rows:
         raise UdfFailed(

@@ -156,10 +156,10 @@ def _postgres_fields() -> dict[str, TimeToken]:
     fields |= {name.lower(): token for name, token in fields.items()}
     for full, part, names in (("Month", "month", MONTHS), ("Day", "isodow", DAYS)):
         short = "Mon" if full == "Month" else "Dy"
-        for name, texts in zip(_cases((full,)), _cases(names)):
-            fields[name[0]] = choice(part, _padded(texts))
-        for name, texts in zip(_cases((short,)), _cases(_short(names))):
-            fields[name[0]] = choice(part, texts)
+        for written, texts in zip(_cases((full,)), _cases(names)):
+            fields[written[0]] = choice(part, _padded(texts))
+        for written, texts in zip(_cases((short,)), _cases(_short(names))):
+            fields[written[0]] = choice(part, texts)
     for name in ("AM", "PM", "am", "pm"):
         fields[name] = choice("meridiem", ("AM", "PM") if name.isupper() else ("am", "pm"))
     for name in ("A.M.", "P.M.", "a.m.", "p.m."):
@@ -192,10 +192,10 @@ def parse_postgres(pattern: str) -> Tokens:
             tokens.append(_without_padding(token) if unpadded else token)
             at, unpadded = match.end(), False
         elif pattern[at].isascii() and pattern[at].isalpha():
-            word = re.match(r"[A-Za-z]+", pattern[at:])
+            known = ", ".join(sorted(_POSTGRES, key=str.lower))
             raise PatternError(
-                f"{word[0] if word else pattern[at]!r} is not known; known are {', '.join(sorted(_POSTGRES, key=str.lower))} "
-                "and FM, and text in double quotes"
+                f"{pattern[at:]!r} begins with nothing known; known are {known} and FM, "
+                "and text in double quotes"
             )
         else:
             tokens.append(text(pattern[at]))
@@ -249,9 +249,8 @@ def parse_c(pattern: str) -> Tokens:
             continue
         match = _C_FIELD.match(pattern, at)
         if match is None or match[2] not in _C_FIELDS:
-            raise PatternError(
-                f"{pattern[at : at + 2]!r} is not known; known are {', '.join('%' + name for name in _C_FIELDS)}"
-            )
+            known = ", ".join(f"%{name}" for name in _C_FIELDS)
+            raise PatternError(f"{pattern[at : at + 2]!r} is not known; known are {known}")
         found = _C_FIELDS[match[2]]
         tokens += [_without_padding(token) for token in found] if match[1] else found
         at = match.end()

@@ -278,7 +278,7 @@ class Node:
         object.__setattr__(self, "_hash", hash((key, self.arguments)))
 
     def __hash__(self) -> int:
-        return self._hash  # type: ignore[attr-defined, no-any-return]
+        return self._hash  # type: ignore[attr-defined]
 
     def __eq__(self, other: object) -> bool:
         # With a list of pairs, not by recursion: chains of a thousand operations are compared too.
@@ -399,6 +399,6 @@ def _format_operation(node: Node, inner: list[str]) -> str:
     if node.operation == "cast":
         return f"cast({inner[0]} as {node.type})"
     if node.value is not None:
-        name = getattr(node.value, "name", None)
-        inner = [*inner, name if isinstance(name, str) else repr(node.value)]
+        named = getattr(node.value, "name", None)
+        inner = [*inner, named if isinstance(named, str) else repr(node.value)]
     return f"{node.operation}({', '.join(inner)})"
