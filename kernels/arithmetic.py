@@ -9,13 +9,14 @@ does not fit.
 from __future__ import annotations
 
 import ctypes
-import math
+import ctypes.util
 from collections.abc import Callable
 from typing import Any
 
+import llvmlite.binding
 import numpy as np
 from llvmlite import ir
-from numba.core import types
+from numba.core import cgutils, types
 
 from .jit import kernel
 from .lowering import lowered_by
@@ -165,18 +166,66 @@ def float_key(value):
     return float_bits(value + 0.0)
 
 
+def _c_function(name: str, arity: int) -> Any:
+    """A function of the C library under a name the optimiser does not know.
+
+    LLVM turns ``pow(x, 2.0)`` into ``x * x`` and the like, which differs in the
+    last digit from what the library, and so Arrow, computes.
+    """
+    function = getattr(_MATH, name)
+    function.restype = ctypes.c_double
+    function.argtypes = [ctypes.c_double] * arity
+    symbol = f"laminar_{name}"
+    llvmlite.binding.add_symbol(symbol, ctypes.cast(function, ctypes.c_void_p).value)
+
+    def typer(typing_context: Any, *arguments: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            double = ir.DoubleType()
+            declared = cgutils.get_or_insert_function(
+                builder.module, ir.FunctionType(double, [double] * arity), symbol
+            )
+            return builder.call(declared, args)
+
+        return types.float64(*[types.float64] * arity), generate
+
+    def reference(*arguments: Any) -> Any:
+        return np.float64(function(*arguments))
+
+    reference.__name__ = reference.__qualname__ = f"{name}_float64"
+    return typer, reference
+
+
+_MATH = ctypes.CDLL(ctypes.util.find_library("m") or "libm.so.6")
+
+
+def _unary(name: str) -> Any:
+    typer, reference = _c_function(name, 1)
+
+    def one(typing_context: Any, value: Any) -> Any:
+        return typer(typing_context, value)
+
+    return lowered_by(one)(reference)
+
+
+def _binary(name: str) -> Any:
+    typer, reference = _c_function(name, 2)
+
+    def two(typing_context: Any, left: Any, right: Any) -> Any:
+        return typer(typing_context, left, right)
+
+    return lowered_by(two)(reference)
+
+
+exp_float64 = _unary("exp")
+log_float64 = _unary("log")
+pow_float64 = _binary("pow")
+fmod_float64 = _binary("fmod")
+
+
 @kernel
 def truncate_float(value):
     """Rounded towards zero; zeros keep their sign."""
     return np.trunc(value)
-
-
-@kernel
-def modulo_float64(left, right):
-    """C's ``fmod``: exact, with the sign of the dividend. The divisor is not zero."""
-    if right != right or left != left or left == np.inf or left == -np.inf:
-        return np.nan
-    return math.fmod(left, right)
 
 
 @kernel
@@ -201,3 +250,79 @@ def shift_left_uint64(value, count):
 def shift_right_uint64(value, count):
     """Bits moved down; *count* is 0 to 63."""
     return value >> np.uint64(count)
+
+
+@kernel
+def round_half_away(value):
+    """To the nearest whole number, halves away from zero; zeros keep the sign of *value*."""
+    whole = np.trunc(value)
+    if abs(value - whole) >= 0.5:
+        return whole + (1.0 if value > 0.0 else -1.0)
+    return whole
+
+
+@kernel
+def round_up_to(value, power):
+    """To digits after the point; *power* is ten to their number."""
+    scaled = value * power
+    if abs(scaled) < 4503599627370496.0:
+        return round_half_away(scaled) / power
+    return value
+
+
+@kernel
+def round_down_to(value, power):
+    """To digits before the point; *power* is ten to their number."""
+    return round_half_away(value / power) * power
+
+
+@kernel
+def nearest_multiple(value, unit):
+    """How many times *unit*, which is positive, is nearest to *value*; halves away from zero."""
+    quotient = _quotient_int64(value, unit)
+    rest = _remainder_int64(value, unit)
+    if rest >= 0:
+        return quotient + np.int64(rest >= unit - rest)
+    return quotient - np.int64(-rest >= unit + rest)
+
+
+@kernel
+def nearest_multiple_uint64(value, unit):
+    """Like ``nearest_multiple``, unsigned."""
+    rest = _remainder_uint64(value, unit)
+    return _quotient_uint64(value, unit) + np.uint64(rest >= unit - rest)
+
+
+@kernel
+def float_to_int64(value):
+    """Truncated towards zero. NaN, infinities and what is out of range do not fit."""
+    fits = value >= -_INT64_LIMIT and value < _INT64_LIMIT
+    return np.int64(value if fits else 0.0), fits
+
+
+@kernel
+def float_to_uint64(value):
+    """Truncated towards zero. NaN, infinities and what is out of range do not fit."""
+    fits = value > -1.0 and value < _UINT64_LIMIT
+    return float_as_uint64(np.trunc(value) + 0.0 if fits else 0.0), fits
+
+
+def _to_unsigned(typing_context: Any, value: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.fptoui(args[0], ir.IntType(64))
+
+    return types.uint64(types.float64), generate
+
+
+@lowered_by(_to_unsigned)
+def float_as_uint64(value):
+    """A whole number from zero to the greatest uint64."""
+    return np.uint64(int(value))
+
+
+@kernel
+def float_to_decimal(value, power, limit):
+    """``round(value * power)`` as an unscaled decimal; *limit* is ten to its digits."""
+    rounded = round_half_away(value * power)
+    fits = abs(rounded) < limit
+    return np.int64(rounded if fits else 0.0), fits

@@ -30,7 +30,8 @@ ANY_CHARACTER = 0xFE
 NO_ROOM = np.int64(-(2**63))
 
 _ZERO = np.uint64(0)
-_SPACE = np.uint8(32)
+_LARGEST = np.int64(2**63 - 1)
+_FAR = np.int64(2**62)
 
 
 @kernel
@@ -247,20 +248,110 @@ def split_index(address, length, separator, separator_length, index):
 
 
 @kernel
-def trim_start(address, length):
-    """Without leading spaces."""
-    while length > 0 and load_uint8(address) == _SPACE:
-        address += 1
-        length -= 1
+def has_character(characters, characters_length, character, character_length):
+    """Whether a code point is one of *characters*."""
+    at = np.int64(0)
+    while at < characters_length:
+        size = character_bytes(np.int64(load_uint8(characters + at)))
+        if string_equal(characters + at, size, character, character_length):
+            return True
+        at += size
+    return False
+
+
+@kernel
+def trim_left(address, length, characters, characters_length):
+    """Without those of *characters* that stand at the start."""
+    while length > 0:
+        size = character_bytes(np.int64(load_uint8(address)))
+        if not has_character(characters, characters_length, address, size):
+            break
+        address += size
+        length -= size
     return address, length
 
 
 @kernel
-def trim_end(address, length):
-    """Without trailing spaces."""
-    while length > 0 and load_uint8(address + length - 1) == _SPACE:
-        length -= 1
+def trim_right(address, length, characters, characters_length):
+    """Without those of *characters* that stand at the end."""
+    while length > 0:
+        size = np.int64(1)
+        while size < length and np.int64(load_uint8(address + length - size)) & 0xC0 == 0x80:
+            size += 1
+        if not has_character(characters, characters_length, address + length - size, size):
+            break
+        length -= size
     return address, length
+
+
+@kernel
+def character_position(address, length, wanted, wanted_length):
+    """The code point, counted from 1, at which *wanted* stands first; 0 when it does not."""
+    at = find_string(address, length, wanted, wanted_length, np.int64(0))
+    return np.int64(0) if at < 0 else character_count(address, at) + 1
+
+
+@kernel
+def substr_range(start, count):
+    """First and last position, from 0 and exclusive, of *count* positions from *start*, counted from 1."""
+    first = max(start, -_FAR) - 1
+    wanted = max(count, np.int64(0))
+    last = _LARGEST if first > _LARGEST - wanted else first + wanted
+    return max(first, np.int64(0)), max(last, np.int64(0))
+
+
+@kernel
+def substr_characters(address, length, start, count):
+    """*count* code points from *start* on, counted from 1; positions before the first are empty."""
+    first, last = substr_range(start, count)
+    skipped = byte_offset(address, length, first)
+    taken = byte_offset(address + skipped, length - skipped, last - first)
+    return address + skipped, taken
+
+
+@kernel
+def substr_bytes(address, length, start, count):
+    """Like ``substr_characters``, by bytes."""
+    first, last = substr_range(start, count)
+    first, last = min(first, length), min(last, length)
+    return address + first, max(last - first, np.int64(0))
+
+
+@kernel
+def replaced_length(address, length, part, part_length, replacement_length):
+    """Bytes of a string after every *part* was replaced."""
+    total = length
+    at = find_string(address, length, part, part_length, np.int64(0))
+    while at >= 0:
+        total += replacement_length - part_length
+        at = find_string(address, length, part, part_length, at + part_length)
+    return total
+
+
+@kernel
+def replace_into(target, address, length, part, part_length, replacement, replacement_length):
+    """Write a string with every *part* replaced."""
+    start = np.int64(0)
+    while True:
+        at = find_string(address, length, part, part_length, start)
+        stop = length if at < 0 else at
+        copy_bytes(target, address + start, stop - start)
+        target += stop - start
+        if at < 0:
+            return
+        copy_bytes(target, replacement, replacement_length)
+        target += replacement_length
+        start = at + part_length
+
+
+@kernel
+def reverse_into(target, address, length):
+    """Write a string with its code points in the opposite order."""
+    at = np.int64(0)
+    while at < length:
+        size = min(character_bytes(np.int64(load_uint8(address + at))), length - at)
+        copy_bytes(target + length - at - size, address + at, size)
+        at += size
 
 
 @kernel

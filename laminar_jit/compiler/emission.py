@@ -63,8 +63,8 @@ class Emission:
     """Writes the body of a kernel's row loop.
 
     *columns* numbers the columns of the input, *left* those pyarrow computes
-    for the kernel; *dense* leaves out all that is about NULLs in them. Nodes handed out once are computed once: the memory of
-    what was emitted is keyed by the structure of the node.
+    for the kernel; *dense* leaves out all that is about NULLs in them. Nodes
+    are computed once: what was emitted is found again by their structure.
     """
 
     def __init__(
@@ -85,6 +85,7 @@ class Emission:
         self._values: dict[Node, Value] = {}
         self._declared: set[str] = set()
         self._depth = 2
+        self._calls = 0
         self._number = 0
 
     # Lines.
@@ -143,9 +144,6 @@ class Emission:
             self._values[node] = EMITTERS[operation](self, node)
         return self._values[node]
 
-    def known(self, node: Node) -> bool:
-        return node in self._values
-
     def arguments(self, node: Node) -> tuple[list[Value], str | None]:
         """The arguments of *node*, and the condition that none of them is NULL."""
         values = [self.value(argument) for argument in node.arguments]
@@ -169,6 +167,19 @@ class Emission:
         if value.valid is None:
             return value.code
         return f"{value.code} if {value.valid} else {ZEROS[value.kind]}"
+
+    # User functions.
+
+    def udf_number(self, function: object) -> int:
+        """The number the source calls a user function by."""
+        if function not in self.udfs:
+            self.udfs.append(function)
+        return self.udfs.index(function)
+
+    def next_call(self) -> int:
+        """The number of a place in which a user function is called."""
+        self._calls += 1
+        return self._calls - 1
 
     # Failures.
 

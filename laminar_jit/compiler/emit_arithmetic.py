@@ -9,7 +9,7 @@ from .typed import DIVISIONS_BY_ZERO, OVERFLOWS, Node
 
 library("arithmetic", "add_int64", "subtract_int64", "multiply_int64", "divide_int64", "modulo_int64")
 library("arithmetic", "add_uint64", "subtract_uint64", "multiply_uint64", "divide_uint64", "modulo_uint64")
-library("arithmetic", "floor_modulo", "truncate_float", "modulo_float64", "INT64_MIN")
+library("arithmetic", "floor_modulo", "truncate_float", "fmod_float64", "INT64_MIN")
 
 _SYMBOLS = {"add": "+", "subtract": "-", "multiply": "*"}
 
@@ -176,7 +176,7 @@ def modulo(emission: Emission, node: Node) -> Value:
     divisor, nonzero = _nonzero(emission, right, valid)
     valid = _both(emission, valid, nonzero)
     if node.type.is_float:
-        code = emission.call("modulo_float64", f"np.float64({left.code})", f"np.float64({divisor})")
+        code = emission.call("fmod_float64", f"np.float64({left.code})", f"np.float64({divisor})")
         return emission.computed(node, code, valid)
     function = "modulo_uint64" if left.kind == "uint64" else "modulo_int64"
     return emission.computed(node, emission.call(function, left.code, divisor), valid)

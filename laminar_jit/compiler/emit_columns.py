@@ -62,13 +62,23 @@ def read_column(emission: Emission, number: int, type: DataType, nullable: bool)
         return Value(kind, low, valid, high)
     if type.is_decimal:
         stride = _word(emission, number, "ENCODING")
-        code = emission.assign(f"np.int64({emission.call('decimal_at', values, stride, 'row')})")
-        return Value(kind, code, valid)
+        return _within_range(
+            emission, f"np.int64({emission.call('decimal_at', values, stride, 'row')})", valid
+        )
     stored = _STORED.get(type.name, type.name)
     load = emission.call(f"load_{stored}", f"{values} + row * {_BYTES[stored]}")
     if kind == "int64" and stored != "int64":
         load = f"np.int64({load})"
+    if type.name == "time":
+        return _within_range(emission, load, valid)
     return Value(kind, emission.assign(load), valid)
+
+
+def _within_range(emission: Emission, load: str, valid: str | None) -> Value:
+    """A word whose values do not overflow when added; what stands at a NULL might, and is not let in."""
+    return Value(
+        "int64", emission.assign(load if valid is None else f"{load} if {valid} else np.int64(0)"), valid
+    )
 
 
 def _read_string(emission: Emission, number: int, valid: str | None) -> Value:

@@ -21,11 +21,10 @@ from ..kernels.ring0 import DELAY, FUTURE_LIMIT, MAX_TS, NO_FUTURE_LIMIT, NO_TIM
 from ..runtime.rows import RowLayout
 from .code_cache import fingerprint, load_module
 from .emission import LiteralPool
-from .left_to_arrow import LeftExpression, left_expressions
+from .left_to_arrow import LeftExpression, evaluated, left_expressions, left_reason
 from .ring0_run import Ring0Run
 from .ring0_source import NAME, PARAMETERS, branch_free, kernel_source
 from .ring0_spec import Ring0Spec
-from .typed import walk
 
 __all__ = ["Ring0Program", "Ring0Run", "Ring0Spec"]
 
@@ -73,8 +72,8 @@ class Ring0Program:
     @functools.cached_property
     def udfs(self) -> tuple[Any, ...]:
         """The user functions compiled into the kernel, by the number the source calls them by."""
-        found = [node.value for node in walk(*self.spec.roots) if node.operation == "udf"]
-        return tuple(dict.fromkeys(udf for udf in found if udf.mode != "arrow"))
+        calls = [node for node in evaluated(*self.spec.roots) if node.operation == "udf"]
+        return tuple(dict.fromkeys(node.value for node in calls if left_reason(node) is None))
 
     @functools.cached_property
     def fingerprint(self) -> str:

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from ..errors import LaminarError, UdfFailed
+from ..errors import LaminarError
 from ..kernels import ring0 as words
 from ..kernels.row_writer import write_rows
 from ..runtime.columns import ColumnTable, column_of, plain, readable
 from ..runtime.targets import RowTarget
 from .counters import Counters
+from .left_to_arrow import evaluated, left_reason
 
 if TYPE_CHECKING:
     from .ring0 import Ring0Program
@@ -269,19 +270,15 @@ def _udf_failed(program: Ring0Program, batch: pa.RecordBatch, state: Any, error:
     """The error that names the function, the row and the values it was called with."""
     if not program.udfs:
         return error
+    from .interpret_udf import udf_failed
     from .interpreter import Evaluator
-    from .typed import format_node, walk
 
-    row = int(state[words.CURRENT_ROW])
-    nodes = [
-        node for node in walk(*program.spec.roots) if node.operation == "udf" and node.value in program.udfs
+    called = [
+        node
+        for node in evaluated(*program.spec.roots)
+        if node.operation == "udf" and left_reason(node) is None
     ]
-    node = nodes[int(state[words.CURRENT_UDF])]
-    evaluator = Evaluator(_plain_batch(program, batch.slice(row, 1)), Counters())
-    values = ", ".join(
-        f"{format_node(argument)} = {evaluator.array(argument)[0].as_py()!r}" for argument in node.arguments
-    )
-    return UdfFailed(
-        f"udf {node.value.name!r} raised {type(error).__name__}: {error} at row {row} of the batch, "
-        f"called with {values}. Handle such values in the function, or filter them out before."
-    )
+    node = called[int(state[words.CURRENT_UDF])]
+    evaluator = Evaluator(_plain_batch(program, batch), Counters())
+    arguments = tuple(evaluator.vector(argument).spread(batch.num_rows) for argument in node.arguments)
+    return udf_failed(node.value, int(state[words.CURRENT_ROW]), arguments, error)

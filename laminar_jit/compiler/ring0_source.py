@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from . import emit_arithmetic, emit_columns, emit_hash, emit_logic  # noqa: F401 - they register emitters
+from . import (  # noqa: F401 - they register emitters
+    emit_arithmetic,
+    emit_casts,
+    emit_columns,
+    emit_hash,
+    emit_logic,
+    emit_math,
+    emit_strings,
+    emit_time,
+    emit_udf,
+)
 from .emission import INDENT, LIBRARY, Emission, LiteralPool, library
 from .emit_logic import truth
 from .emit_row import emit_row
@@ -15,7 +25,17 @@ from .typed import COUNTERS, Node, format_node
 
 library(
     "ring0",
-    *("MAX_TS", "DELAY", "FUTURE_LIMIT", "NEXT_ROW", "WRITTEN", "HEAP_POSITION", "STOP", "CURRENT_ROW"),
+    *(
+        "MAX_TS",
+        "DELAY",
+        "FUTURE_LIMIT",
+        "NEXT_ROW",
+        "WRITTEN",
+        "HEAP_POSITION",
+        "STOP",
+        "CURRENT_ROW",
+        "CURRENT_UDF",
+    ),
 )
 library(
     "ring0", *("FILTERED", "NULL_TIME", "FAR_FUTURE", "OVERFLOWS", "DIVISIONS_BY_ZERO", "BAD_CASTS", "BEHIND")
