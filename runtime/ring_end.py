@@ -27,9 +27,9 @@ def read_layout(segment: Segment) -> layout.RingLayout:
     try:
         found = layout.RingLayout(
             dtype=layout.restore_dtype(json.loads(text)),
-            capacity=int(words[layout.AT_CAPACITY]),
-            mark_capacity=int(words[layout.AT_MARK_CAPACITY]),
-            heap_bytes=int(words[layout.AT_HEAP_BYTES]),
+            capacity=_power_of_two(words, layout.AT_CAPACITY),
+            mark_capacity=_power_of_two(words, layout.AT_MARK_CAPACITY),
+            heap_bytes=_power_of_two(words, layout.AT_HEAP_BYTES) if words[layout.AT_HEAP_BYTES] else 0,
         )
     except (ValueError, TypeError, KeyError) as error:
         raise ForeignSegment(f"{segment.name!r} has a damaged ring header: {error}") from error
@@ -39,6 +39,10 @@ def read_layout(segment: Segment) -> layout.RingLayout:
             "it is damaged: create a new one"
         )
     return found
+
+
+def _power_of_two(words: Words, at: int) -> int:
+    return layout.checked_power_of_two(f"header word {at}", words[at], layout.MAX_HEAP_BYTES)
 
 
 def fence_producer(words: Words) -> int:
@@ -194,10 +198,11 @@ class RingEnd:
         segment, self._segment = self._segment, None
         self._words[self._line + layout.STATE] = layout.STATE_CLOSED
         wake(self.rows_index, self._peer_flag)
-        # Empty arrays instead of views: a late use cannot touch memory that is gone.
-        for name in ("slots", "marks", "heap", "rows_index", "marks_index", "heap_index", "counters"):
+        # A late look finds the last positions and counters, and no rows: never memory that is gone.
+        for name in ("_words", "rows_index", "marks_index", "heap_index", "counters"):
+            setattr(self, name, getattr(self, name).copy())
+        for name in ("slots", "marks", "heap"):
             setattr(self, name, getattr(self, name)[:0].copy())
-        self._words = self._words.copy()
         if not self._shared:
             segment.close()
 
