@@ -153,23 +153,23 @@ def _layouts() -> dict[int, tuple[Describe, int]]:
         8: (pa.int64(), pa.uint64(), pa.float64(), pa.timestamp("us"), pa.time64("us"), pa.duration("us")),
         16: (pa.decimal128(1, 0),),
     }.items():
-        for type in types:
-            found[type.id] = (_describe_fixed, width)
+        for known in types:
+            found[known.id] = (_describe_fixed, width)
     if hasattr(pa, "decimal64"):
         found[pa.decimal64(1, 0).id] = (_describe_fixed, 8)
-    for type in (pa.string(), pa.binary()):
-        found[type.id] = (_describe_text, 4)
-    for type in (pa.large_string(), pa.large_binary()):
-        found[type.id] = (_describe_text, 8)
-    for type in (pa.string_view(), pa.binary_view()):
-        found[type.id] = (_describe_view, 16)
+    for known in (pa.string(), pa.binary()):
+        found[known.id] = (_describe_text, 4)
+    for known in (pa.large_string(), pa.large_binary()):
+        found[known.id] = (_describe_text, 8)
+    for known in (pa.string_view(), pa.binary_view()):
+        found[known.id] = (_describe_view, 16)
     return found
 
 
 _LAYOUTS = _layouts()
 
-_TEXT_IDS = frozenset(type.id for type in (pa.string(), pa.large_string(), pa.string_view()))
-_BINARY_IDS = frozenset(type.id for type in (pa.binary(), pa.large_binary(), pa.binary_view()))
+_TEXT_IDS = frozenset(known.id for known in (pa.string(), pa.large_string(), pa.string_view()))
+_BINARY_IDS = frozenset(known.id for known in (pa.binary(), pa.large_binary(), pa.binary_view()))
 
 
 def column_of(batch: pa.RecordBatch, field: ColumnField) -> pa.Array:
@@ -202,9 +202,9 @@ def readable(array: pa.Array, field: ColumnField) -> pa.Array:
     if pa.types.is_dictionary(given):
         values = given.value_type.id
         ids = _TEXT_IDS if pa.types.is_string(wanted) else _BINARY_IDS
-        if pa.types.is_string(wanted) or pa.types.is_binary(wanted):
-            if values in ids and array.dictionary.null_count == 0:
-                return array
+        is_text = pa.types.is_string(wanted) or pa.types.is_binary(wanted)
+        if is_text and values in ids and array.dictionary.null_count == 0:
+            return array
         return readable(array.dictionary_decode(), field)
     if pa.types.is_run_end_encoded(given):
         return readable(pc.run_end_decode(array), field)

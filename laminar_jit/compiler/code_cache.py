@@ -15,12 +15,14 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import importlib.machinery
+import importlib.util
 import os
 import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 import llvmlite.binding
@@ -77,15 +79,26 @@ def load_module(
     It is a file on disk, so tracebacks and debuggers show it. With *cached*
     false its machine code is not kept: for functions whose content is unknown.
     """
-    path = write_module(name, source)
-    module = ModuleType(f"{_PACKAGE}.{name}")
-    module.__file__ = str(path)
-    module.__dict__.update(names or {})
     if not cached:
-        module.__dict__["kernel"] = functools.partial(kernel, cached=False)
+        names = {**(names or {}), "kernel": functools.partial(kernel, cached=False)}
         source = source.replace("from laminar_jit.kernels.jit import kernel\n", "\n", 1)
-    # Compiled from what was just compared with the file, not from a byte-code file beside it.
-    exec(compile(source, str(path), "exec"), module.__dict__)
+    loader = _GeneratedLoader(f"{_PACKAGE}.{name}", str(write_module(name, source)), source)
+    spec = importlib.util.spec_from_loader(loader.name, loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    module.__dict__.update(names or {})
+    loader.exec_module(module)
     # Numba looks the module of a function up by name when it unpickles machine code.
-    sys.modules[module.__name__] = module
+    sys.modules[loader.name] = module
     return module
+
+
+class _GeneratedLoader(importlib.machinery.SourceFileLoader):
+    """Runs the text that was compared with the file, and leaves no byte code beside it."""
+
+    def __init__(self, name: str, path: str, source: str) -> None:
+        super().__init__(name, path)
+        self._source = source
+
+    def get_code(self, fullname: str) -> CodeType:
+        return compile(self._source, self.path, "exec")

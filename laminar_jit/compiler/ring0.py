@@ -166,7 +166,8 @@ class Ring0Program:
     def _compile_quietly(self) -> None:
         try:
             self._compile()
-        except BaseException as error:  # noqa: BLE001 - raised again by whoever uses the program next
+        except BaseException as error:
+            # Raised again by whoever uses the program next.
             self._error = error
             self._finished.set()
 
