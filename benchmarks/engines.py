@@ -7,6 +7,8 @@ int64 microseconds: no engine pays for its calendar.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -35,8 +37,13 @@ class PolarsPeer:
             )
         self.frame = pl.from_arrow(with_integer_times(table), rechunk=True)
 
-    def side(self, query: Any) -> Side:
-        return Side(self.name, lambda: query(self.frame.lazy()).collect(), lambda found: found.to_arrow())
+    def side(self, query: Any, compared: Sequence[str] | None = None) -> Side:
+        """The side of a contest; *compared* names the columns its peers have, too."""
+
+        def table(found: Any) -> pa.Table:
+            return _selected(found.to_arrow(), compared)
+
+        return Side(self.name, lambda: query(self.frame.lazy()).collect(), table)
 
 
 class DuckDBPeer:
@@ -51,8 +58,10 @@ class DuckDBPeer:
         self._connection.execute("SET preserve_insertion_order = false")
         self._connection.register("events", with_integer_times(table))
 
-    def side(self, sql: str) -> Side:
-        return Side(self.name, lambda: self._connection.sql(sql).to_arrow_table())
+    def side(self, sql: str, compared: Sequence[str] | None = None) -> Side:
+        """The side of a contest; *compared* names the columns its peers have, too."""
+        run = functools.partial(_arrow_of, self._connection.sql, sql)
+        return Side(self.name, run, functools.partial(_selected, columns=compared))
 
 
 class DataFusionPeer:
@@ -66,5 +75,15 @@ class DataFusionPeer:
         self._context = SessionContext(SessionConfig().with_target_partitions(1))
         self._context.register_record_batches("events", [with_integer_times(table).to_batches()])
 
-    def side(self, sql: str) -> Side:
-        return Side(self.name, lambda: self._context.sql(sql).to_arrow_table())
+    def side(self, sql: str, compared: Sequence[str] | None = None) -> Side:
+        """The side of a contest; *compared* names the columns its peers have, too."""
+        run = functools.partial(_arrow_of, self._context.sql, sql)
+        return Side(self.name, run, functools.partial(_selected, columns=compared))
+
+
+def _arrow_of(run: Callable[[str], Any], sql: str) -> pa.Table:
+    return run(sql).to_arrow_table()
+
+
+def _selected(table: pa.Table, columns: Sequence[str] | None) -> pa.Table:
+    return table if columns is None else table.select(columns)
