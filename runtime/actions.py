@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,6 @@ class Eof:
     """Nothing comes after this."""
 
 
-@dataclass
 class ProcessBatch:
     """Rows to process, in place: a view of the ring, or of a record read back from disk.
 
@@ -41,13 +40,16 @@ class ProcessBatch:
     looked at any more.
     """
 
-    _batch: RowBatch
-    layout: RowLayout = field(repr=False)
-    _released: bool = field(default=False, repr=False)
+    __slots__ = ("_batch", "_count", "layout")
+
+    def __init__(self, batch: RowBatch, layout: RowLayout) -> None:
+        self._batch: RowBatch | None = batch
+        self._count = len(batch)
+        self.layout = layout
 
     @property
     def batch(self) -> RowBatch:
-        if self._released:
+        if self._batch is None:
             raise RingError(
                 "the rows of this batch were given back to the producer by a later drain() and may be "
                 "overwritten; process a batch before draining again, or copy it with to_arrow()"
@@ -60,7 +62,7 @@ class ProcessBatch:
         return self.batch.rows
 
     def __len__(self) -> int:
-        return len(self._batch)
+        return self._count
 
     def to_arrow(self, schema: pa.Schema) -> pa.RecordBatch:
         """The rows as a RecordBatch of their own memory."""
@@ -68,7 +70,10 @@ class ProcessBatch:
 
     def release(self) -> None:
         """Called by the consumer when the slots go back to the producer."""
-        self._released = True
+        self._batch = None
+
+    def __repr__(self) -> str:
+        return f"ProcessBatch({self._count} rows{', given back' if self._batch is None else ''})"
 
 
 Ring1Action = ProcessBatch | AdvanceWatermark | Checkpoint | Eof

@@ -102,6 +102,7 @@ class PipelineBridge:
         self._claimed_scratch = False
         self._heap_wanted = 0
         self._target: RowTarget | None = None
+        self._last_target: RowTarget | None = None
         self._staged_since = 0
         self._ended = False
         self._idle: Callable[[], Any] | None = None
@@ -131,24 +132,25 @@ class PipelineBridge:
             raise InvalidCapacity(f"cannot claim {wanted} rows; expected one or more")
         ring, scratch = self.ring, self._scratch
         room = 0 if self._is_spilling() else ring.claim(wanted)
-        if scratch is not None and (room == 0 or not self._has_heap_room()):
-            self._claimed_scratch = True
+        full = room == 0 or not self._has_heap_room()
+        if full and scratch is not None:
             self._target = scratch.target(wanted)
-            return self._target
-        if room == 0 or not self._has_heap_room():
-            self._pause(self._heap_wanted)
-            room = ring.claim(wanted)
-        self._claimed_scratch = False
-        self._target = RowTarget(
-            rows=ring.rows_address,
-            position=ring.position,
-            room=room,
-            mask=ring.mask,
-            heap=ring.heap_address,
-            heap_position=ring.heap_position,
-            heap_room=ring.heap_room(),
-            heap_mask=ring.heap_mask,
-        )
+        else:
+            if full:
+                self._pause(self._heap_wanted)
+                room = ring.claim(wanted)
+            self._target = RowTarget(
+                rows=ring.rows_address,
+                position=ring.position,
+                room=room,
+                mask=ring.mask,
+                heap=ring.heap_address,
+                heap_position=ring.heap_position,
+                heap_room=ring.heap_room(),
+                heap_mask=ring.heap_mask,
+            )
+        self._claimed_scratch = full and scratch is not None
+        self._last_target = self._target
         return self._target
 
     def commit(self, written: int, heap_position: int) -> None:
@@ -173,7 +175,7 @@ class PipelineBridge:
 
         ``RowTooLarge`` when it already had all there is.
         """
-        ring, target = self.ring, self._target
+        ring, target = self.ring, self._last_target
         assert target is not None, "make_room follows a claim"
         whole = ring.heap_bytes
         if target.heap_room >= whole and target.heap_position & target.heap_mask == 0:

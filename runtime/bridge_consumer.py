@@ -57,7 +57,7 @@ class BridgeConsumer:
 
     @property
     def delivered(self) -> int:
-        """Rows delivered and done with: those of the last drain count after the next one."""
+        """Rows delivered and given back: those of the last drain count after the next one."""
         return wrapped(self.ring.position - self._start) + self._from_disk
 
     def drain(self) -> list[Ring1Action]:
@@ -99,8 +99,8 @@ class BridgeConsumer:
     def wait(self, timeout: float | None = None, idle: Callable[[], Any] | None = None) -> bool:
         """Wait until a drain finds something; False after *timeout* seconds.
 
-        Raises when nothing is left and nothing can come: the producer closed its
-        end without Eof, died, or was replaced.
+        Gives rows back as ``drain`` does. Raises when nothing is left and nothing can
+        come: the producer closed its end without Eof, died, or was replaced.
         """
         self.release()
         return self.ring.waiting.wait([self.data()], timeout, idle)
@@ -118,15 +118,15 @@ class BridgeConsumer:
         return replace(condition, ready=ready, spin=lambda rounds: ready() or condition.spin(rounds))
 
     def close(self) -> None:
-        """Give the end up; rows of the last drain count as delivered."""
+        """Give the end up. Rows that were not given back count as not delivered."""
         if self.ring.closed:
             return
-        try:
-            self.release()
-        finally:
-            self.ring.close()
-            if self._spill is not None:
-                self._spill.close()
+        for batch in self._handed:
+            batch.release()
+        self._handed.clear()
+        self.ring.close()
+        if self._spill is not None:
+            self._spill.close()
 
     def __enter__(self) -> BridgeConsumer:
         return self

@@ -46,6 +46,8 @@ def run_operator(
             consumer.wait(idle=liveness)
     for batch in operator.finish():
         egress.emit(batch)
+    # Only now: rows whose results nobody has are not delivered.
+    consumer.release()
     counters = operator.counters()
     egress.finish(counters)
     return counters

@@ -56,7 +56,7 @@ class SpillWriter:
         self._files: list[_File] = []
         self._next_number = 1
         self._descriptor: int | None = None
-        #: Bytes of records written so far.
+        #: Bytes of rows and strings written so far.
         self.bytes_written = 0
         try:
             self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -111,7 +111,7 @@ class SpillWriter:
         self._write(file, [record.header(), row_view, heap_view, padding])
         if failpoints.ARMED:
             failpoints.reach("spill.written")
-        self.bytes_written += record.end - record.offset
+        self.bytes_written += record.payload_bytes
         file.size = record.end
         file.end_row = record.end_row
         self._written = record.end_row
