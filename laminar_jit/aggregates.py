@@ -47,7 +47,9 @@ def _declare(name: str, description: str, arguments: int = 1) -> Callable[..., A
 
     def aggregate(*expressions: Expr | str) -> Aggregate:
         if len(expressions) != arguments:
-            raise TypeMismatch(f"{name} takes {arguments} argument(s), {len(expressions)} given: {expressions!r}")
+            raise TypeMismatch(
+                f"{name} takes {arguments} argument(s), {len(expressions)} given: {expressions!r}"
+            )
         return Aggregate(name, tuple(_argument(expression) for expression in expressions))
 
     aggregate.__name__ = aggregate.__qualname__ = name
@@ -56,10 +58,10 @@ def _declare(name: str, description: str, arguments: int = 1) -> Callable[..., A
 
 
 # NULLs are left out by all of them; over no value at all the result is NULL.
-sum = _declare("sum", "Sum. Integers that do not fit int64 give NULL, counted as sum_overflows.")
+sum = _declare("sum", "Sum. Integers that do not fit int64 give NULL, counted as sum_overflows.")  # noqa: A001
 avg = _declare("avg", "Mean, as float64.")
-min = _declare("min", "Smallest value.")
-max = _declare("max", "Largest value.")
+min = _declare("min", "Smallest value.")  # noqa: A001
+max = _declare("max", "Largest value.")  # noqa: A001
 first = _declare("first", "Value of the earliest event; among equal times the first to arrive.")
 last = _declare("last", "Value of the latest event; among equal times the last to arrive.")
 arg_min = _declare("arg_min", "First argument where the second is smallest.", 2)

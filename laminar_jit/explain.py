@@ -11,10 +11,8 @@ def explain(pipeline: Pipeline, *, codegen: bool = False, ring1: str = "auto") -
     physical = pipeline.physical
     lines = ["Logical plan"]
     lines += [f"  {'  ' * depth}{node.describe()}" for depth, node in _indented(pipeline)]
-    lines += ["", f"Ring 0  fused kernel {physical.program.fingerprint[:16]}, {physical.program.mode}"]
-    lines += [f"  {line}" for line in physical.program.explain_lines()]
-    row = physical.program.layout
-    lines.append(f"  row: {row.row_bytes} bytes, fields {', '.join(field.kind for field in row.fields)}")
+    physical.program.load_cached()
+    lines += ["", *(line[0].upper() + line[1:] for line in physical.program.explain_lines())]
     placed, reason = pipeline.place_ring1(ring1)
     if ring1 == "auto" and physical.aggregate is not None:
         placed, reason = "chosen per run", f"{len(allowed_cores())} cores here; the input's size decides"

@@ -31,6 +31,8 @@ _FORMATS = {
     ".ipc": "ipc",
 }
 
+_UTC = ("UTC", "Etc/UTC", "Z", "+00:00")
+
 
 @dataclass(frozen=True)
 class Input:
@@ -84,9 +86,9 @@ def _open_paths(source: Source, path: str, columns: Sequence[str]) -> Input:
 
 
 def _open_dataset(source: Source, dataset: Any, columns: Sequence[str]) -> Input:
-    _check_schema(source, dataset.schema, columns)
+    check_schema(source, dataset.schema, columns)
     # Without columns to read, as for a bare count(*), the batches still tell their length.
-    batches = dataset.to_batches(columns=list(columns))
+    batches = _checked(source, dataset.to_batches(columns=list(columns)), columns)
     return Input(batches, dataset.count_rows(), bounded=True)
 
 
@@ -111,19 +113,19 @@ def _checked(
     source: Source, batches: Iterable[pa.RecordBatch], columns: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
     seen: pa.Schema | None = None
+    casts: dict[int, pa.DataType] = {}
     for batch in batches:
         if batch.schema is not seen:
-            _check_schema(source, batch.schema, columns)
+            casts = check_schema(source, batch.schema, columns)
             seen = batch.schema
+        for index, kind in casts.items():
+            batch = batch.set_column(index, batch.schema.field(index).name, batch.column(index).cast(kind))
         yield batch
 
 
-def check_schema(source: Source, schema: pa.Schema, columns: Sequence[str]) -> None:
-    """Refuse an Arrow schema whose columns do not fit the declared ones."""
-    _check_schema(source, schema, columns)
-
-
-def _check_schema(source: Source, schema: pa.Schema, columns: Sequence[str]) -> None:
+def check_schema(source: Source, schema: pa.Schema, columns: Sequence[str]) -> dict[int, pa.DataType]:
+    """Refuse an Arrow schema whose columns do not fit the declared ones; the widenings the rest needs."""
+    casts: dict[int, pa.DataType] = {}
     for name in columns:
         declared = source.schema[name][0]
         found = schema.get_all_field_indices(name)
@@ -134,19 +136,24 @@ def _check_schema(source: Source, schema: pa.Schema, columns: Sequence[str]) -> 
                 f"which has {', '.join(schema.names) or 'no columns'}."
             )
         arrow_type = schema.field(found[0]).type
-        if not _fits(DataType.from_arrow(arrow_type), declared):
+        given = DataType.from_arrow(arrow_type)
+        if not _fits(given, declared):
             raise SchemaMismatch(
                 f"column {name!r} of source {source.name!r} is declared {declared}, but its input has "
                 f"{arrow_type}. Declare it as it is and cast in the query, or cast the input first."
             )
+        if given != declared:
+            casts[found[0]] = declared.to_arrow()
+    return casts
 
 
 def _fits(given: DataType, declared: DataType) -> bool:
     if given == declared:
         return True
     if given.name == declared.name == "timestamp":
-        # A zone only says how to show an instant; an instant without one is another thing.
-        return (given.zone is None) == (declared.zone is None)
+        # A zone only says how to show an instant. A time without one is another thing, unless the
+        # zone is UTC, in which an instant and its wall-clock time are the same number.
+        return (given.zone is None) == (declared.zone is None) or given.zone in _UTC
     if given.name == declared.name == "decimal":
         return given.scale == declared.scale and given.precision <= declared.precision
     if given.is_integer and declared.is_integer:

@@ -26,7 +26,7 @@ from .compiler.ring0 import Ring0Program, Ring0Spec
 from .compiler.typed import Node
 from .emit import emission_spec
 from .errors import UnsupportedClause
-from .plan import Filter, Plan, Project, Source, WindowAggregate, find_column
+from .plan import Filter, Plan, Project, Source, WindowAggregate, arrow_schema, find_column
 from .rewriting import Stage, fuse, substitute
 from .runtime.operators.pass_through import pass_through_spec
 
@@ -40,10 +40,10 @@ class AfterStage:
     schema: pa.Schema
 
     def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        for predicate in self.predicates:
-            batch = batch.filter(Evaluator(batch, Counters()).evaluate(predicate))
         evaluator = Evaluator(batch, Counters())
-        arrays = [evaluator.evaluate(node) for _, node in self.columns]
+        for predicate in self.predicates:
+            evaluator = evaluator.keep(evaluator.holds(predicate))
+        arrays = [evaluator.array(node) for _, node in self.columns]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
 
@@ -67,7 +67,7 @@ def build_physical(plan: Plan) -> PhysicalPlan:
     while isinstance(below, Filter | Project):
         top.append(below)
         below = below.input
-    output_schema = _arrow_schema(plan)
+    output_schema = arrow_schema(plan.schema)
     if isinstance(below, Source):
         stage = fuse(plan)
         program = Ring0Program(_stateless_spec(stage))
@@ -150,9 +150,3 @@ def _after(aggregate: WindowAggregate, stages: list[Plan], schema: pa.Schema) ->
         elif isinstance(stage, Project):
             columns = {name: fold(substitute(node, columns)) for name, node in stage.columns}
     return AfterStage(tuple(predicates), tuple(columns.items()), schema)
-
-
-def _arrow_schema(plan: Plan) -> pa.Schema:
-    return pa.schema(
-        [pa.field(name, kind.to_arrow(), nullable) for name, (kind, nullable) in plan.schema.items()]
-    )

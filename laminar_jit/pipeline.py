@@ -23,7 +23,6 @@ from .physical import PhysicalPlan, build_physical
 from .plan import Plan
 from .runtime.affinity import allowed_cores
 from .runtime.inline import InlineRing1
-from .runtime.remote import RemoteRing1
 from .runtime.targets import RowTarget
 
 RING1_CHOICES = ("auto", "inline", "process")
@@ -119,21 +118,25 @@ class Pipeline:
 
     def _open_ring1(self, placed: str) -> Ring1:
         spec = dict(self.physical.operator)
-        return RemoteRing1(spec) if placed == "process" else InlineRing1(spec)
+        if placed == "inline":
+            return InlineRing1(spec)
+        from .runtime.remote import RemoteRing1
+
+        return RemoteRing1(spec)
 
     def _drive(self, batches: Iterator[pa.RecordBatch], ring1: Ring1) -> Iterator[pa.RecordBatch]:
-        run = Ring0Run(self.physical.program, delay=self.physical.source.delay or 0)
+        delay = self.physical.source.delay
+        run = Ring0Run(self.physical.program, delay=delay or 0)
         watermark = run.watermark
         for batch in batches:
             self.report.rows_in += batch.num_rows
             run.take(batch)
             while not run.exhausted:
-                target = ring1.claim()
-                run.fill(target)
-                yield from ring1.commit(run.written, run.heap_position)
-                if run.stop == words.HEAP_FULL and not run.written:
+                if run.fill(ring1.claim()) == words.HEAP_FULL and not run.written:
                     ring1.make_room()
-            if run.watermark > watermark:
+                else:
+                    yield from ring1.commit(run.written, run.heap_position)
+            if delay is not None and run.watermark > watermark:
                 watermark = run.watermark
                 yield from ring1.advance(watermark)
         yield from ring1.finish()

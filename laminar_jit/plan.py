@@ -11,6 +11,8 @@ import functools
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from .compiler.aggregate_functions import result_type
 from .compiler.typed import Node, column
 from .emit import ON_WINDOW_CLOSE
@@ -200,7 +202,9 @@ class WindowAggregate(Plan):
         return columns
 
     def describe(self) -> str:
-        keys = ", ".join(name if _is_column(node, name) else f"{node!r} AS {name}" for name, node in self.keys)
+        keys = ", ".join(
+            name if _is_column(node, name) else f"{node!r} AS {name}" for name, node in self.keys
+        )
         calls = ", ".join(f"{call} AS {name}" for name, call in self.aggregates)
         over = str(self.window) if self.window is not None else "no window"
         return f"WindowAggregate {over} by [{keys}]: {calls}; emit {self.emit}"
@@ -241,6 +245,6 @@ def require_timestamp(schema: Schema, name: str, what: str) -> Node:
     return node
 
 
-def plan_fingerprint_text(plan: Plan) -> str:
-    """All lines of the plan, for comparing one plan with another."""
-    return "\n".join(node.describe() for node in plan.walk())
+def arrow_schema(schema: Schema) -> pa.Schema:
+    """*schema* as results carry it. Fields are nullable there, as users expect of any engine's result."""
+    return pa.schema([(name, kind.to_arrow()) for name, (kind, _) in schema.items()])

@@ -19,7 +19,7 @@ from .durations import Duration, parse_duration
 from .emit import emission_spec, normalised
 from .errors import PlanError, TypeMismatch
 from .expressions import Expr, col, lit
-from .plan import AggregateCall, Filter, Plan, Project, Source, WindowAggregate, find_column
+from .plan import AggregateCall, Filter, Plan, Project, Source, WindowAggregate, arrow_schema, find_column
 from .types import DataType
 from .windows import Window
 
@@ -57,9 +57,7 @@ class Query:
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema of the result."""
-        return pa.schema(
-            [pa.field(name, kind.to_arrow(), nullable) for name, (kind, nullable) in self.plan.schema.items()]
-        )
+        return arrow_schema(self.plan.schema)
 
     def filter(self, *conditions: Expr) -> Query:
         """Keep the rows for which every condition is true; NULL counts as not true."""

@@ -6,6 +6,7 @@ aligned by floor division, so times before 1970 fall where they should.
 
 from __future__ import annotations
 
+import abc
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -15,14 +16,14 @@ from .errors import PlanError
 
 
 @dataclass(frozen=True)
-class Window:
+class Window(abc.ABC):
     """Base of all window kinds. *time* names the column to use instead of the source's event time."""
 
     time: str | None
 
+    @abc.abstractmethod
     def to_spec(self) -> dict[str, Any]:
         """As plain data for the operator."""
-        raise TypeError(f"{type(self).__name__} is not a complete window kind")
 
 
 @dataclass(frozen=True)
@@ -51,9 +52,7 @@ class Hop(Window):
         return {"kind": "hop", "size": self.size, "slide": self.slide, "offset": self.offset}
 
     def __str__(self) -> str:
-        return (
-            f"hop({format_duration(self.size)} every {format_duration(self.slide)}{_offset_text(self.offset)})"
-        )
+        return f"hop({format_duration(self.size)} every {format_duration(self.slide)}{_offset_text(self.offset)})"
 
 
 @dataclass(frozen=True)
@@ -68,9 +67,7 @@ class Cumulate(Window):
         return {"kind": "cumulate", "size": self.size, "step": self.step, "offset": self.offset}
 
     def __str__(self) -> str:
-        return (
-            f"cumulate({format_duration(self.size)} by {format_duration(self.step)}{_offset_text(self.offset)})"
-        )
+        return f"cumulate({format_duration(self.size)} by {format_duration(self.step)}{_offset_text(self.offset)})"
 
 
 @dataclass(frozen=True)
@@ -145,9 +142,7 @@ def format_duration(microseconds: int) -> str:
     """The shortest whole-number text, such as ``10s`` or ``1500ms``."""
     if microseconds == 0:
         return "0s"
-    return next(
-        f"{microseconds // unit}{name}" for name, unit in _UNITS if microseconds % unit == 0
-    )
+    return next(f"{microseconds // unit}{name}" for name, unit in _UNITS if microseconds % unit == 0)
 
 
 def _offset_text(offset: int) -> str:

@@ -19,8 +19,6 @@ from .targets import RowTarget
 BUFFER_ROWS = 1 << 13
 BUFFER_HEAP_BYTES = 1 << 18
 
-_NO_WRAP = -1
-
 
 class InlineRing1:
     """Runs the operator of *spec* on whatever is committed, at once."""
@@ -30,6 +28,10 @@ class InlineRing1:
         layout = RowLayout.from_spec(spec["layout"])
         self._rows = np.zeros(BUFFER_ROWS, layout.dtype)
         self._heap = np.zeros(BUFFER_HEAP_BYTES if layout.has_heap else 0, np.uint8)
+
+    @property
+    def _heap_mask(self) -> int:
+        return max(0, len(self._heap) - 1)
 
     def claim(self) -> RowTarget:
         """All of the buffer: what was committed before has been processed."""
@@ -41,14 +43,14 @@ class InlineRing1:
             heap=self._heap.ctypes.data,
             heap_position=0,
             heap_room=len(self._heap),
-            heap_mask=_NO_WRAP,
+            heap_mask=self._heap_mask,
         )
 
     def commit(self, written: int, heap_position: int) -> list[pa.RecordBatch]:
         """Process the first *written* rows; the results that became due."""
         if not written:
             return []
-        return self._operator.process(RowBatch(self._rows[:written], self._heap, _NO_WRAP))
+        return self._operator.process(RowBatch(self._rows[:written], self._heap, self._heap_mask))
 
     def make_room(self) -> None:
         """Called when the strings of one row did not fit the empty buffer."""

@@ -1,0 +1,63 @@
+"""Workers are kept between jobs, and only those that can do another one."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from laminar_jit.errors import WorkerDied
+from laminar_jit.runtime.affinity import choose_core
+from laminar_jit.runtime.worker_pool import borrowed_worker, stop_idle_workers
+from tests.pipeline.test_thin_thread import hot_channels, make_bids, oracle, sorted_rows
+
+
+def test_a_worker_serves_one_run_after_another_without_state_between_them() -> None:
+    first, second = make_bids(3_000, seed=1), make_bids(2_000, seed=2)
+    query = hot_channels()
+    query.run(bids=first, ring1="process")
+    with borrowed_worker("ring1", choose_core()) as worker:
+        pid = worker.pid
+    assert sorted_rows(query.run(bids=second, ring1="process")) == oracle(second)
+    with borrowed_worker("ring1", choose_core()) as worker:
+        assert worker.pid == pid
+
+
+def test_a_worker_that_died_idle_is_replaced() -> None:
+    bids = make_bids(500, seed=3)
+    hot_channels().run(bids=bids, ring1="process")
+    with borrowed_worker("ring1", choose_core()) as worker:
+        pid = worker.pid
+    os.kill(pid, signal.SIGKILL)
+    assert sorted_rows(hot_channels().run(bids=bids, ring1="process")) == oracle(bids)
+
+
+def test_a_worker_killed_in_the_middle_of_a_run_is_a_typed_error() -> None:
+    batches = make_bids(500_000, seed=4).to_batches(max_chunksize=1_000)
+    query = hot_channels("1s")
+
+    def feed():
+        for number, batch in enumerate(batches):
+            if number == 100:
+                with_children = _children()
+                assert len(with_children) == 1
+                os.kill(with_children[0], signal.SIGKILL)
+            yield batch
+
+    with pytest.raises(WorkerDied, match="ring1"):
+        list(query.stream(bids=feed(), ring1="process"))
+
+
+def test_a_run_that_is_abandoned_ends_its_worker() -> None:
+    batches = iter(make_bids(200_000, seed=5).to_batches(max_chunksize=1_000))
+    results = hot_channels("1s").stream(bids=batches, ring1="process")
+    next(results)
+    results.close()
+    stop_idle_workers()
+    assert _children() == []
+
+
+def _children() -> list[int]:
+    with open(f"/proc/self/task/{os.getpid()}/children") as listing:
+        return [int(pid) for pid in listing.read().split()]
