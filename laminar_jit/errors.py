@@ -25,6 +25,7 @@
     ├── WatermarkRegressed        a watermark that went backwards on one edge
     ├── UdfFailed                 a user function raised; names function, row and values
     ├── ArithmeticRefused         strict mode: overflow or division by zero
+    ├── ForeignState              a checkpoint that another plan wrote
     ├── SchemaMismatch            a batch that does not fit the declared source
     └── CacheRefused              a code cache somebody else could have written
 
@@ -158,6 +159,10 @@ class UdfFailed(LaminarError):
 
 class ArithmeticRefused(LaminarError, ArithmeticError):
     """Overflow or division by zero in strict mode."""
+
+
+class ForeignState(LaminarError):
+    """A checkpoint that was written by another plan."""
 
 
 class SchemaMismatch(LaminarError, TypeError):

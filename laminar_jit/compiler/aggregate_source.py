@@ -1,0 +1,202 @@
+"""Turns an aggregation into an operator spec: plain data, and the source of its compiled functions.
+
+``build_operator_spec`` is the only entry. What it returns is JSON; a Ring 1
+process needs nothing else to build the operator (``runtime/operators``).
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
+
+import pyarrow as pa
+
+from ..errors import PlanError, UnsupportedClause
+from ..kernels import accumulators, groups, jit, key_words, memory, panes
+from ..runtime.operators.kernel_file import place_kernel
+from ..runtime.rows import RowLayout
+from .aggregate_fragments import Source
+from .aggregate_state import AggregateCall, GroupLayout, KeyColumn, build_layout
+from .window_math import pane_math
+from .window_source import write_merge, write_update
+
+__all__ = ["AggregateCall", "KeyColumn", "build_operator_spec"]
+
+EMIT_MODES = ("close", "final")
+UPDATING_MODES = ("watermark", "update", "every", "changes")
+LATE_POLICIES = ("drop", "reassign", "side_output")
+WINDOW_KINDS = ("tumble", "hop", "cumulate", "none")
+
+
+def build_operator_spec(
+    layout: RowLayout,
+    window: dict[str, Any] | None,
+    keys: Sequence[KeyColumn],
+    aggregates: Sequence[AggregateCall],
+    *,
+    emit: dict[str, Any] | None = None,
+    late: dict[str, Any] | None = None,
+    allowed_lateness: int = 0,
+    not_null: frozenset[int] = frozenset(),
+    row_watermarks: bool | None = None,
+) -> dict[str, Any]:
+    """The spec of a window aggregation over rows of *layout*.
+
+    *window* is ``{"kind": …}`` with sizes in microseconds, or None for no window.
+    *emit* is ``{"mode": "close"}``; *late* is ``{"policy": "drop"}``,
+    ``{"policy": "reassign", "max_lateness": …}`` or ``{"policy": "side_output", "channel": …}``.
+    *not_null* names row fields that are never NULL. *row_watermarks* says whether the
+    watermark in a row moves time; by default it does if the layout has one (an operator
+    with several inputs must say False and be advanced by the minimum of them).
+    """
+    window = {"kind": "none"} if window is None else dict(window)
+    emit = {"mode": "close"} | (emit or {})
+    late = {"policy": "drop"} | (late or {})
+    _check(layout, window, emit, late, allowed_lateness)
+    if emit["mode"] == "final":
+        # FINAL is one answer a window, at its end.
+        allowed_lateness, late = 0, {"policy": "drop"}
+    if row_watermarks is None:
+        row_watermarks = layout.watermarked
+    updating = emit["mode"] in UPDATING_MODES
+    merges_panes = window["kind"] in ("hop", "cumulate") and not updating
+    state = build_layout(
+        layout,
+        keys,
+        aggregates,
+        not_null=not_null,
+        has_arrival=merges_panes,
+        has_session=False,
+        keeps_emitted=updating,
+    )
+    source = Source()
+    panes = pane_math(window, updating and window["kind"] in ("hop", "cumulate"))
+    write_update(source, state, panes, lateness=allowed_lateness, late=late, row_watermarks=row_watermarks)
+    if merges_panes:
+        write_merge(source, state)
+    text = module_text(source, state, _title(window, keys, aggregates))
+    schema = output_schema(window, keys, aggregates, state, emit)
+    spec: dict[str, Any] = {
+        "operator": "window_aggregate",
+        "layout": layout.to_spec(),
+        "window": window,
+        "keys": [{"field": key.field, "name": key.name, "type": str(key.type)} for key in keys],
+        "aggregates": aggregate_specs(aggregates, state),
+        "state": state.to_spec(),
+        "emit": emit,
+        "late": late,
+        "allowed_lateness": allowed_lateness,
+        "row_watermarks": row_watermarks,
+        "merges_panes": merges_panes,
+        "output_schema": base64.b64encode(schema.serialize().to_pybytes()).decode(),
+        "kernel": kernel_spec("window", text),
+    }
+    return spec
+
+
+def _check(
+    layout: RowLayout, window: dict[str, Any], emit: dict[str, Any], late: dict[str, Any], lateness: int
+) -> None:
+    if window["kind"] not in WINDOW_KINDS:
+        raise UnsupportedClause(
+            f"window kind {window['kind']!r} is not available; there are {', '.join(WINDOW_KINDS)}"
+        )
+    for name in ("size", "slide", "step", "gap"):
+        if name in window and int(window[name]) <= 0:
+            raise PlanError(f"window {name} is {window[name]} µs; expected a positive duration")
+    if emit["mode"] not in EMIT_MODES:
+        raise UnsupportedClause(f"EMIT {emit['mode']!r} is not available; there are {', '.join(EMIT_MODES)}")
+    if late["policy"] not in LATE_POLICIES:
+        raise UnsupportedClause(
+            f"late policy {late['policy']!r} is not available; there are {', '.join(LATE_POLICIES)}"
+        )
+    if late["policy"] == "reassign" and int(late.get("max_lateness", 0)) <= 0:
+        raise PlanError("late policy 'reassign' needs a positive 'max_lateness' in microseconds")
+    if late["policy"] == "side_output" and not late.get("channel"):
+        raise PlanError("late policy 'side_output' needs the name of a 'channel'")
+    if lateness < 0:
+        raise PlanError(f"allowed lateness is {lateness} µs; expected zero or more")
+
+
+def output_schema(
+    window: dict[str, Any],
+    keys: Sequence[KeyColumn],
+    aggregates: Sequence[AggregateCall],
+    state: GroupLayout,
+    emit: dict[str, Any],
+) -> pa.Schema:
+    """Window bounds, keys, aggregates, and the weight of a changelog."""
+    fields = []
+    if window["kind"] != "none":
+        fields += [pa.field("window_start", pa.timestamp("us")), pa.field("window_end", pa.timestamp("us"))]
+    fields += [pa.field(key.name, key.type.to_arrow()) for key in keys]
+    fields += [
+        pa.field(call.name, recipe.result) for call, recipe in zip(aggregates, state.recipes, strict=True)
+    ]
+    if emit["mode"] == "changes":
+        fields.append(pa.field("weight", pa.int64()))
+    return pa.schema(fields)
+
+
+def aggregate_specs(aggregates: Sequence[AggregateCall], state: GroupLayout) -> list[dict[str, Any]]:
+    """What the runtime needs to finish each aggregate from its components."""
+    return [
+        {
+            "name": call.name,
+            "function": call.function,
+            "finish": recipe.finish,
+            "options": recipe.options,
+            "components": {
+                name: state.component_at[state.stored(component)]
+                for name, component in recipe.components.items()
+            },
+        }
+        for call, recipe in zip(aggregates, state.recipes, strict=True)
+    ]
+
+
+def _title(window: dict[str, Any], keys: Sequence[KeyColumn], aggregates: Sequence[AggregateCall]) -> str:
+    sizes = ", ".join(f"{name} {value}" for name, value in window.items() if name != "kind")
+    return (
+        f"{window['kind']} window ({sizes}) over {len(keys)} key(s), "
+        f"{', '.join(call.function for call in aggregates) or 'no aggregates'}"
+    )
+
+
+def module_text(source: Source, layout: GroupLayout, title: str) -> str:
+    """A complete module: imports, the offsets of the row fields, the functions."""
+    body = "\n".join(source.lines)
+    offsets = [f"F{k} = {layout.row.field_offset(k)}" for k in range(len(layout.row.fields))]
+    used = set(re.findall(r"[A-Za-z_][A-Za-z_0-9]*", body))
+    lines = [f'"""Generated: {title}."""', "", "import numpy as np", ""]
+    for module in (accumulators, groups, jit, key_words, memory, panes):
+        names = sorted(used & {name for name in vars(module) if _defined_in(module, name)})
+        if names:
+            lines.append(f"from {module.__name__} import {', '.join(names)}  # noqa: E501")
+    lines += ["", "# Offsets of the fields in a row.", *offsets, "", "", *source.lines, ""]
+    return "\n".join(lines)
+
+
+def _defined_in(module: ModuleType, name: str) -> bool:
+    """Whether *name* is the module's own: a constant first seen here, or a function that was not imported."""
+    value = getattr(module, name)
+    if name.startswith("_") or isinstance(value, ModuleType):
+        return False
+    if name.isupper():
+        return (module is not accumulators and module is not key_words) or name in ("WHOLE",)
+    home = getattr(getattr(value, "py_func", value), "__module__", None)
+    return home == module.__name__
+
+
+def kernel_spec(prefix: str, text: str) -> dict[str, Any]:
+    """Name the functions of a generated module after its content, write it, and say where it is."""
+    digest = hashlib.sha256(text.encode()).hexdigest()[:20]
+    functions = {}
+    for function in re.findall(r"^def (\w+)\(", text, re.MULTILINE):
+        functions[function] = f"{function}_{digest}"
+        text = text.replace(f"def {function}(", f"def {functions[function]}(")
+    return place_kernel(f"{prefix}_{digest}", text) | {"functions": functions}

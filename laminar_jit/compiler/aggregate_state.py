@@ -1,0 +1,180 @@
+"""The layout of a group record: header, keys, accumulators, and how each is read from a row.
+
+    hash | key NULL bits | keys | session links | first arrival | dirty | components | emitted components
+
+Every part is whole words; a part that the plan does not need is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..errors import UnsupportedClause
+from ..kernels.accumulators import STRING_AT, WORDS
+from ..runtime.rows import RowLayout
+from ..types import DataType
+from .aggregate_functions import Component, Recipe, recipe
+
+
+@dataclass(frozen=True)
+class KeyColumn:
+    """A grouping key: the row field it stands in, and its name and type in the result."""
+
+    field: int
+    name: str
+    type: DataType
+
+
+@dataclass(frozen=True)
+class AggregateCall:
+    """An aggregate: function, argument fields with their types, and an optional bool field as FILTER."""
+
+    name: str
+    function: str
+    fields: tuple[int, ...] = ()
+    types: tuple[DataType, ...] = ()
+    filter: int | None = None
+    distinct: bool = False
+    parameters: tuple[Any, ...] = ()
+
+
+@dataclass
+class GroupLayout:
+    """Byte offsets of everything in a group record."""
+
+    row: RowLayout
+    keys: tuple[KeyColumn, ...]
+    recipes: tuple[Recipe, ...]
+    not_null: frozenset[int]
+    has_arrival: bool
+    has_session: bool
+    keeps_emitted: bool
+    key_at: list[int] = field(default_factory=list)
+    #: (row NULL word, mask of its key bits, offset in the record)
+    key_nulls: list[tuple[int, int, int]] = field(default_factory=list)
+    component_at: dict[Component, int] = field(default_factory=dict)
+    session_at: int = 0
+    arrival_at: int = 0
+    dirty_at: int = 0
+    components_from: int = 0
+    components_to: int = 0
+    emitted_at: int = 0
+    bytes: int = 0
+
+    def __post_init__(self) -> None:
+        at = 8
+        masks: dict[int, int] = {}
+        for key in self.keys:
+            if key.field not in self.not_null:
+                masks[key.field // 64] = masks.get(key.field // 64, 0) | 1 << (key.field % 64)
+        for word, mask in sorted(masks.items()):
+            self.key_nulls.append((word, signed(mask), at))
+            at += 8
+        for key in self.keys:
+            self.key_at.append(at)
+            at += 16 if self.kind(key.field) in ("string", "wide") else 8
+        if self.has_session:
+            self.session_at = at
+            at += 8 * SESSION_WORDS
+        if self.has_arrival:
+            self.arrival_at = at
+            at += 8
+        if self.keeps_emitted:
+            # One word of flags: changed since the last emission, and emitted before.
+            self.dirty_at = at
+            at += 8
+        self.components_from = at
+        for one in self.recipes:
+            for component in one.components.values():
+                stored = self.stored(component)
+                if stored not in self.component_at:
+                    self.component_at[stored] = at
+                    at += 8 * WORDS[stored.kind]
+        self.components_to = at
+        if self.keeps_emitted:
+            self.emitted_at = at
+            at += self.components_to - self.components_from
+        self.bytes = at
+
+    def kind(self, number: int) -> str:
+        """The storage kind of a row field."""
+        return self.row.fields[number].kind
+
+    def stored(self, component: Component) -> Component:
+        """The component that is kept: checks of fields that are never NULL are left out."""
+        fields = tuple(one for one in component.fields if one not in self.not_null)
+        return Component(component.kind, component.arguments, fields, component.condition)
+
+    @property
+    def string_offsets(self) -> list[int]:
+        """Where strings that may refer to the pane's heap stand in a record."""
+        found = [
+            at for key, at in zip(self.keys, self.key_at, strict=True) if self.kind(key.field) == "string"
+        ]
+        copies = (0, self.emitted_at - self.components_from) if self.keeps_emitted else (0,)
+        for component, at in self.component_at.items():
+            if component.kind in STRING_AT:
+                found += [at + STRING_AT[component.kind] + copy for copy in copies]
+        return found
+
+    @property
+    def string_fields(self) -> list[int]:
+        """Row fields whose long strings may be copied to the heap, once for each copy made of a row."""
+        found = [key.field for key in self.keys if self.kind(key.field) == "string"]
+        for component in self.component_at:
+            found += [number for form, number in component.arguments if form == "string"]
+        return found
+
+    def to_spec(self) -> dict[str, Any]:
+        """What the runtime needs to read records."""
+        return {
+            "group_bytes": self.bytes,
+            "key_at": self.key_at,
+            "key_nulls": [self._null_place(key) for key in self.keys],
+            "string_offsets": self.string_offsets,
+            "session_at": self.session_at,
+            "arrival_at": self.arrival_at,
+            "dirty_at": self.dirty_at,
+            "components": [self.components_from, self.components_to],
+            "emitted_at": self.emitted_at,
+        }
+
+    def _null_place(self, key: KeyColumn) -> list[int] | None:
+        for word, mask, at in self.key_nulls:
+            if key.field // 64 == word and mask & signed(1 << (key.field % 64)):
+                return [at, key.field % 64]
+        return None
+
+
+#: Session links in a record: start, last event, next session of the key, next in the timer wheel, state.
+SESSION_WORDS = 5
+
+
+def signed(word: int) -> int:
+    """The int64 with the bits of an unsigned word."""
+    return word - (1 << 64) if word >= 1 << 63 else word
+
+
+def build_layout(
+    row: RowLayout,
+    keys: Sequence[KeyColumn],
+    aggregates: Sequence[AggregateCall],
+    *,
+    not_null: frozenset[int],
+    has_arrival: bool,
+    has_session: bool,
+    keeps_emitted: bool,
+) -> GroupLayout:
+    """Lay out the record of a plan's groups."""
+    recipes = tuple(
+        recipe(call.function, call.fields, call.types, call.filter, call.distinct, call.parameters)
+        for call in aggregates
+    )
+    for call in aggregates:
+        if call.filter is not None and row.fields[call.filter].kind != "bool":
+            raise UnsupportedClause(
+                f"FILTER of {call.name!r} is a {row.fields[call.filter].kind} field; expected a bool"
+            )
+    return GroupLayout(row, tuple(keys), recipes, not_null, has_arrival, has_session, keeps_emitted)

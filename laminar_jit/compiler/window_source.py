@@ -1,0 +1,323 @@
+"""Source of the compiled update and merge of a window operator over panes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .aggregate_fragments import (
+    Source,
+    add_group_start,
+    add_key_words,
+    add_merges,
+    add_null_words,
+    add_updates,
+    key_match,
+    null_test,
+)
+from .aggregate_state import GroupLayout
+from .window_math import PaneMath
+
+
+def write_update(
+    source: Source,
+    layout: GroupLayout,
+    panes: PaneMath,
+    *,
+    lateness: int,
+    late: dict[str, Any],
+    row_watermarks: bool,
+) -> None:
+    """``update``: add rows to their panes until the end, or until the caller has to do something.
+
+    Nothing of a row has been taken when the function returns before its end, except with
+    fan-out, where NEXT_PART names the pane to go on with.
+    """
+    fans_out = panes.stretch is None
+    add = source.add
+    add(0, "@kernel\ndef update(rows, first, last, heap, heap_mask, state):")
+    add(
+        1,
+        """
+directory = load_int64(state + DIRECTORY)
+directory_mask = load_int64(state + DIRECTORY_MASK)
+watermark = load_int64(state + WATERMARK)
+next_close = load_int64(state + NEXT_CLOSE)
+sequence = load_int64(state + SEQUENCE)
+behind = load_int64(state + BEHIND)
+stretch_start = np.int64(1)
+stretch_end = np.int64(0)
+pane = index = index_mask = groups = pane_heap = np.int64(0)
+stop = DONE
+row = first
+while row < last:
+""",
+    )
+    add(2, f"at = rows + row * {layout.row.row_bytes}")
+    add(2, f"ts = load_int64(at + {layout.row.offset('_ts')})")
+    if row_watermarks:
+        add(2, f"row_watermark = load_int64(at + {layout.row.offset('_watermark')})")
+        add(
+            2,
+            """
+if row_watermark > watermark:
+    watermark = row_watermark
+    if watermark >= next_close:
+        stop = CLOSE_DUE
+        break
+""",
+        )
+    if fans_out:
+        _write_windows_of_row(source, layout, panes, lateness, late)
+    else:
+        _write_pane_of_row(source, panes, lateness, late)
+        _write_group(source, layout, 2)
+        _write_group_update(source, layout, 2)
+    add(2, "behind += np.int64(ts < watermark)\nsequence += 1\nrow += 1")
+    add(
+        1,
+        """
+store_int64(state + WATERMARK, watermark)
+store_int64(state + SEQUENCE, sequence)
+store_int64(state + BEHIND, behind)
+store_int64(state + NEXT_ROW, row)
+return stop
+""",
+    )
+
+
+def _write_late(source: Source, late: dict[str, Any], indent: int) -> None:
+    """What happens to a row that no open window can take."""
+    policy = late["policy"]
+    if policy == "reassign":
+        source.add(indent, f"if watermark - ts <= {int(late['max_lateness'])}:")
+        source.add(
+            indent + 1, "store_int64(state + LATE_REASSIGNED, load_int64(state + LATE_REASSIGNED) + 1)"
+        )
+        source.add(indent + 1, "ts = watermark")
+        source.add(indent, "else:")
+        indent += 1
+    source.add(
+        indent,
+        """
+behind += 1
+sequence += 1
+late_count = load_int64(state + LATE_COUNT)
+store_int64(state + LATE_COUNT, late_count + 1)
+""",
+    )
+    if policy == "side_output":
+        source.add(indent, "store_int64(load_int64(state + LATE_ROWS) + late_count * 8, row)")
+    source.add(indent, "row += 1\ncontinue")
+
+
+def _write_pane_of_row(source: Source, panes: PaneMath, lateness: int, late: dict[str, Any]) -> None:
+    add = source.add
+    assert panes.stretch is not None
+    add(2, "if not (stretch_start <= ts < stretch_end):")
+    add(3, f"number = np.int64({panes.first})")
+    if panes.last_end:
+        add(3, f"if {panes.last_end} + {lateness} <= watermark:")
+        _write_late(source, late, 4)
+        if late["policy"] == "reassign":
+            add(4, f"number = np.int64({panes.first})")
+    add(3, "pane = find_pane(directory, directory_mask, number)")
+    add(
+        3,
+        f"""
+if pane == 0:
+    store_int64(state + WANTED_PANE, number)
+    stop = PANE_MISSING
+    break
+stretch_start = {panes.stretch[0]}
+stretch_end = {panes.stretch[1]}
+""",
+    )
+    _write_pane_loads(source, 3)
+
+
+def _write_pane_loads(source: Source, indent: int) -> None:
+    source.add(
+        indent,
+        """
+index = load_int64(pane + INDEX)
+index_mask = load_int64(pane + INDEX_MASK)
+groups = load_int64(pane + GROUPS)
+pane_heap = load_int64(pane + HEAP)
+""",
+    )
+
+
+def _write_windows_of_row(
+    source: Source, layout: GroupLayout, panes: PaneMath, lateness: int, late: dict[str, Any]
+) -> None:
+    add = source.add
+    add(2, f"last_number = np.int64({panes.last})")
+    add(2, "number = last_number")
+    add(2, f"if {panes.last_end} + {lateness} <= watermark:")
+    _write_late(source, late, 3)
+    if late["policy"] == "reassign":
+        add(3, f"last_number = np.int64({panes.last})")
+    # A call that goes on in the middle of a row leaves out the windows that have it already.
+    add(2, f"number = max(np.int64({panes.first}), load_int64(state + NEXT_PART))")
+    add(2, "while number <= last_number:")
+    add(3, f"if {panes.last_end} + {lateness} <= watermark:\n    number += 1\n    continue")
+    add(
+        3,
+        """
+pane = find_pane(directory, directory_mask, number)
+if pane == 0:
+    store_int64(state + WANTED_PANE, number)
+    stop = PANE_MISSING
+    break
+""",
+    )
+    _write_pane_loads(source, 3)
+    _write_group(source, layout, 3)
+    _write_group_update(source, layout, 3)
+    add(3, "number += 1")
+    add(2, "if stop != DONE:\n    store_int64(state + NEXT_PART, number)\n    break")
+    add(2, "store_int64(state + NEXT_PART, NO_WATERMARK)")
+
+
+def write_heap_check(source: Source, layout: GroupLayout, indent: int) -> None:
+    """Stop before a row whose strings might not fit the heap of ``pane``."""
+    needs = []
+    for number in layout.string_fields:
+        null = null_test(layout, number)
+        needs.append(
+            f"(0 if {null} else heap_bytes(at + F{number}))" if null else f"heap_bytes(at + F{number})"
+        )
+    if not needs:
+        return
+    source.add(indent, f"needed = {' + '.join(needs)}")
+    source.add(
+        indent,
+        """
+if needed > 0 and needed > load_int64(pane + HEAP_LIMIT) - load_int64(pane + HEAP_USED):
+    store_int64(state + WANTED_BYTES, needed)
+    store_int64(state + FULL_PANE, pane)
+    stop = HEAP_FULL
+    break
+""",
+    )
+
+
+def _write_group(source: Source, layout: GroupLayout, indent: int) -> None:
+    """Find the group of the row's key in ``pane``, or make it."""
+    add = source.add
+    add_null_words(source, layout, indent)
+    write_heap_check(source, layout, indent)
+    add_key_words(source, layout, indent)
+    add(
+        indent,
+        """
+tag = hashed & TAG
+slot = (hashed >> 32) & index_mask
+group = groups
+entry = load_int64(index + slot * 8)
+while entry != 0:
+    if entry & TAG == tag:
+""",
+    )
+    add(indent + 2, f"group = groups + ((entry & NUMBER) - 1) * {layout.bytes}")
+    add(indent + 2, f"if {key_match(layout)}:\n    break")
+    add(indent + 1, "slot = (slot + 1) & index_mask\nentry = load_int64(index + slot * 8)")
+    add(
+        indent,
+        """
+if entry == 0:
+    count = load_int64(pane + GROUP_COUNT)
+    if count >= load_int64(pane + GROUP_LIMIT):
+        store_int64(state + FULL_PANE, pane)
+        stop = GROUPS_FULL
+        break
+    store_int64(index + slot * 8, tag | (count + 1))
+    store_int64(pane + GROUP_COUNT, count + 1)
+""",
+    )
+    add(indent + 1, f"group = groups + count * {layout.bytes}")
+    add_group_start(source, layout, indent + 1)
+
+
+def _write_group_update(source: Source, layout: GroupLayout, indent: int) -> None:
+    add_updates(source, layout, indent)
+    if layout.keeps_emitted:
+        source.add(
+            indent,
+            f"""
+flags = load_int64(group + {layout.dirty_at})
+if flags & 1 == 0:
+    store_int64(group + {layout.dirty_at}, flags | 1)
+    dirty_count = load_int64(pane + DIRTY_COUNT)
+    store_int64(load_int64(pane + DIRTY) + dirty_count * 8, (group - groups) // {layout.bytes})
+    store_int64(pane + DIRTY_COUNT, dirty_count + 1)
+""",
+        )
+
+
+def write_merge(source: Source, layout: GroupLayout) -> None:
+    """``merge``: merge every group of one pane into another, which has room for all of them."""
+    add = source.add
+    add(0, "\n\n@kernel\ndef merge(pane, other_pane):")
+    add(
+        1,
+        """
+index = load_int64(pane + INDEX)
+index_mask = load_int64(pane + INDEX_MASK)
+groups = load_int64(pane + GROUPS)
+pane_heap = load_int64(pane + HEAP)
+heap = load_int64(other_pane + HEAP)
+heap_mask = WHOLE
+others = load_int64(other_pane + GROUPS)
+for number in range(load_int64(other_pane + GROUP_COUNT)):
+""",
+    )
+    add(2, f"other = others + number * {layout.bytes}")
+    add(2, "hashed = load_int64(other)")
+    for word, _, at in layout.key_nulls:
+        add(2, f"key_nulls{word} = load_int64(other + {at})")
+    for number, (key, at) in enumerate(zip(layout.keys, layout.key_at, strict=True)):
+        add(2, f"key{number} = load_int64(other + {at})")
+        kind = layout.kind(key.field)
+        if kind in ("string", "wide"):
+            add(2, f"key{number}_{'rest' if kind == 'string' else 'high'} = load_int64(other + {at + 8})")
+    add(
+        2,
+        """
+tag = hashed & TAG
+slot = (hashed >> 32) & index_mask
+group = groups
+entry = load_int64(index + slot * 8)
+while entry != 0:
+    if entry & TAG == tag:
+""",
+    )
+    add(4, f"group = groups + ((entry & NUMBER) - 1) * {layout.bytes}")
+    add(4, f"if {key_match(layout)}:\n    break")
+    add(3, "slot = (slot + 1) & index_mask\nentry = load_int64(index + slot * 8)")
+    add(
+        2,
+        """
+if entry == 0:
+    count = load_int64(pane + GROUP_COUNT)
+    store_int64(index + slot * 8, tag | (count + 1))
+    store_int64(pane + GROUP_COUNT, count + 1)
+""",
+    )
+    add(3, f"group = groups + count * {layout.bytes}")
+    add(3, f"copy_bytes(group, other, {layout.components_from})")
+    for key, at in zip(layout.keys, layout.key_at, strict=True):
+        if layout.kind(key.field) == "string":
+            add(3, f"keep_string(group + {at}, other + {at}, heap, heap_mask, pane)")
+    for component, offset in layout.component_at.items():
+        add(3, f"{source.accumulator(component.kind + '_start')}(group + {offset})")
+    if layout.has_arrival:
+        add(2, "else:")
+        add(
+            3,
+            f"""
+if load_int64(other + {layout.arrival_at}) < load_int64(group + {layout.arrival_at}):
+    store_int64(group + {layout.arrival_at}, load_int64(other + {layout.arrival_at}))
+""",
+        )
+    add_merges(source, layout, 2)

@@ -1,0 +1,95 @@
+"""Turns the groups of closed or changed panes into Arrow batches."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from .columns_out import from_storage, from_strings, from_wide, from_words
+from .finishing import Finisher, Groups
+from .pane_directory import Pane
+
+
+class Emitter:
+    """Builds result batches of one spec: window bounds, keys, aggregates, weight."""
+
+    def __init__(self, spec: dict[str, Any]) -> None:
+        self.schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(spec["output_schema"])))
+        state = spec["state"]
+        self._has_window = spec["window"]["kind"] != "none"
+        self._has_weight = spec["emit"]["mode"] == "changes"
+        first = 2 if self._has_window else 0
+        types = [self.schema.field(k).type for k in range(len(self.schema))]
+        self._keys = list(zip(state["key_at"], state["key_nulls"], types[first:], strict=False))
+        types = types[first + len(self._keys) :]
+        aggregates = spec["aggregates"]
+        shift = state["emitted_at"] - state["components"][0]
+        self._finishers = [Finisher(one, kind) for one, kind in zip(aggregates, types, strict=False)]
+        self._emitted_finishers = [
+            Finisher(one, kind, shift) for one, kind in zip(aggregates, types, strict=False)
+        ]
+        self._empty = [one["finish"] == "count" for one in aggregates]
+
+    @property
+    def sum_overflows(self) -> int:
+        """Sums answered with NULL because they do not fit their type."""
+        return sum(finisher.overflows for finisher in self._finishers)
+
+    def batch(
+        self,
+        groups: Groups,
+        starts: np.ndarray[Any, Any],
+        ends: np.ndarray[Any, Any],
+        *,
+        weights: np.ndarray[Any, Any] | None = None,
+        emitted: bool = False,
+    ) -> pa.RecordBatch:
+        """One batch of *groups*; *emitted* takes the values that were shown last instead of the current."""
+        columns: list[pa.Array] = []
+        if self._has_window:
+            columns += [from_storage(bounds, None, pa.timestamp("us")) for bounds in (starts, ends)]
+        columns += [self._key(groups, *key) for key in self._keys]
+        columns += [finish(groups) for finish in (self._emitted_finishers if emitted else self._finishers)]
+        if self._has_weight:
+            columns.append(
+                from_storage(
+                    weights if weights is not None else np.ones(len(groups), np.int64), None, pa.int64()
+                )
+            )
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    def empty_input(self) -> pa.RecordBatch:
+        """The one row of an aggregate without keys over no rows at all: counts are zero, the rest NULL."""
+        columns = [
+            pa.array([0 if counts else None], field.type)
+            for counts, field in zip(self._empty, self.schema, strict=False)
+        ]
+        if self._has_weight:
+            columns.append(pa.array([1], pa.int64()))
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    def _key(self, groups: Groups, at: int, null: list[int] | None, kind: pa.DataType) -> pa.Array:
+        valid = None
+        if null is not None:
+            valid = (groups.words(null[0]) >> np.int64(null[1])) & 1 == 0
+        if pa.types.is_string(kind) or pa.types.is_binary(kind):
+            return from_strings(groups.records, at, groups.heaps, valid, kind)
+        if pa.types.is_decimal(kind) and kind.precision > 18:
+            return from_wide(groups.words(at), groups.words(at + 8), valid, kind)
+        return from_words(groups.words(at), valid, kind)
+
+
+def gather(panes: Sequence[Pane]) -> Groups:
+    """The groups of several panes, one after the other; of one pane without a copy."""
+    if len(panes) == 1:
+        records = panes[0].records()
+    else:
+        records = np.concatenate([pane.records() for pane in panes])
+    heaps = np.repeat(
+        np.array([pane.heap.ctypes.data for pane in panes], np.int64), [pane.count for pane in panes]
+    )
+    return Groups(records, heaps)

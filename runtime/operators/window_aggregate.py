@@ -1,0 +1,236 @@
+"""Keyed aggregation over tumbling, hopping and cumulating windows, and over no window at all."""
+
+from __future__ import annotations
+
+import heapq
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ...kernels import panes as words
+from ..rows import RowBatch
+from .base import Snapshot, check_kernel
+from .emission import Emitter, gather
+from .finishing import Groups
+from .kernel_file import load_kernel
+from .late import LateRows
+from .pane_directory import Pane, PaneDirectory
+from .window_bounds import WindowBounds
+
+_NEVER = int(words.END_OF_TIME)
+_ALWAYS = int(words.NO_WATERMARK)
+
+
+class WindowAggregate:
+    """One compiled update over open panes; this class opens, grows, closes and emits them.
+
+    The update stops at the row where something is due, so that no answer
+    depends on where a batch ends.
+    """
+
+    def __init__(self, spec: dict[str, Any], *, capacity: int = 64) -> None:
+        module = load_kernel(spec["kernel"])
+        self._update = getattr(module, spec["kernel"]["functions"]["update"])
+        merge = spec["kernel"]["functions"].get("merge")
+        self._merge = getattr(module, merge) if merge else None
+        self._spec = spec
+        self._kind = spec["window"]["kind"]
+        self._lateness = int(spec["allowed_lateness"])
+        self._bounds = WindowBounds.of(spec["window"], fans_out=False)
+        self._state = np.zeros(words.STATE_BYTES // 8, np.int64)
+        self._state_address = self._state.ctypes.data
+        self._state[words.WATERMARK // 8] = words.NO_WATERMARK
+        self._state[words.NEXT_CLOSE // 8] = words.END_OF_TIME
+        self._state[words.NEXT_PART // 8] = words.NO_WATERMARK
+        self._panes = PaneDirectory(spec["state"]["group_bytes"], self._state, capacity=capacity)
+        self._order: list[int] = []
+        self._closed = _ALWAYS
+        self._string_offsets = np.array(spec["state"]["string_offsets"], np.int64)
+        self._emitter = Emitter(spec)
+        self._late = LateRows(spec, self._state)
+        self._windows_closed = 0
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Schema of the batches returned."""
+        return self._emitter.schema
+
+    @property
+    def watermark(self) -> int:
+        return int(self._state[words.WATERMARK // 8])
+
+    def process(self, batch: RowBatch) -> list[pa.RecordBatch]:
+        """Take rows; windows that their watermarks close come back."""
+        out: list[pa.RecordBatch] = []
+        last = len(batch)
+        if last == 0:
+            return out
+        self._late.prepare(last)
+        rows, heap = batch.rows.ctypes.data, batch.heap.ctypes.data
+        first = 0
+        while True:
+            stop = self._update(rows, first, last, heap, batch.heap_mask, self._state_address)
+            if stop == words.DONE:
+                break
+            first = int(self._state[words.NEXT_ROW // 8])
+            if stop == words.CLOSE_DUE:
+                out += self._close_due()
+            elif stop == words.PANE_MISSING:
+                self._open(int(self._state[words.WANTED_PANE // 8]))
+            else:
+                self._grow(self._panes.by_address[int(self._state[words.FULL_PANE // 8])], stop)
+        self._late.collect(batch)
+        return out
+
+    def advance(self, watermark: int) -> list[pa.RecordBatch]:
+        """Close the windows that end by *watermark*."""
+        if watermark > self.watermark:
+            self._state[words.WATERMARK // 8] = watermark
+        return self._close_due()
+
+    def finish(self) -> list[pa.RecordBatch]:
+        """Close every window."""
+        self._state[words.WATERMARK // 8] = words.END_OF_TIME
+        if self._kind != "none":
+            return self._close_due()
+        panes = list(self._panes.open.values())
+        if not panes:
+            first = not self._spec["keys"] and self._windows_closed == 0
+            self._windows_closed += 1
+            return [self._emitter.empty_input()] if first else []
+        out = self._emit(gather(panes), [(0, 0)], panes)
+        self._panes.end(0)
+        self._order.clear()
+        return [out]
+
+    def _open(self, number: int) -> None:
+        # Windows that the watermark has passed stay closed, also those that had no rows.
+        self._closed = max(self._closed, self._due_through())
+        self._panes.start(number)
+        heapq.heappush(self._order, number)
+        self._set_next_close()
+
+    def _grow(self, pane: Pane, stop: int) -> None:
+        if stop == words.GROUPS_FULL:
+            pane.grow(pane.capacity + 1)
+        else:
+            pane.grow_heap(int(self._state[words.WANTED_BYTES // 8]), self._string_offsets)
+
+    def _set_next_close(self) -> None:
+        """When the earliest window with rows closes: that of the earliest open pane."""
+        due = _NEVER
+        if self._order and self._kind != "none":
+            due = min(self._bounds.next_end(self._order[0], self._closed) + self._lateness, _NEVER)
+        self._state[words.NEXT_CLOSE // 8] = due
+
+    def _close_due(self) -> list[pa.RecordBatch]:
+        """Emit every window that the watermark closes, in order of their ends."""
+        through = self._due_through()
+        out: list[pa.RecordBatch] = []
+        whole: list[Pane] = []
+        while self._order and self._kind != "none":
+            end = self._bounds.next_end(self._order[0], self._closed)
+            if end > through:
+                break
+            if self._merge is None:
+                whole.append(self._panes.open[heapq.heappop(self._order)])
+            else:
+                out.append(self._merged(end))
+                self._closed = end
+                while self._order and self._bounds.last_end(self._order[0]) <= end:
+                    self._panes.end(heapq.heappop(self._order))
+        if whole:
+            out.append(
+                self._emit(gather(whole), [self._bounds.window_of(pane.number) for pane in whole], whole)
+            )
+            for pane in whole:
+                self._panes.end(pane.number)
+        self._closed = max(self._closed, through)
+        self._set_next_close()
+        return out
+
+    def _due_through(self) -> int:
+        """Windows that end by this time are closed."""
+        watermark = self.watermark
+        return watermark if watermark in (_ALWAYS, _NEVER) else watermark - self._lateness
+
+    def _merged(self, end: int) -> pa.RecordBatch:
+        """The window that ends at *end*, from its panes."""
+        assert self._merge is not None
+        numbers = self._bounds.panes_of(end)
+        panes = [self._panes.open[number] for number in numbers if number in self._panes.open]
+        target = self._panes.take()
+        target.grow(sum(pane.count for pane in panes))
+        target.grow_heap(sum(pane.heap_used for pane in panes), self._string_offsets)
+        for pane in panes:
+            self._merge(target.address, pane.address)
+        groups = gather([target])
+        order = np.argsort(groups.words(self._spec["state"]["arrival_at"]), kind="stable")
+        groups = Groups(groups.records[order], groups.heaps[order])
+        batch = self._emit(groups, [(self._bounds.start_of(end), end)], [target])
+        self._panes.give_back(target)
+        return batch
+
+    def _emit(self, groups: Groups, bounds: list[tuple[int, int]], panes: list[Pane]) -> pa.RecordBatch:
+        counts = [pane.count for pane in panes]
+        starts = np.repeat(np.array([start for start, _ in bounds], np.int64), counts)
+        ends = np.repeat(np.array([end for _, end in bounds], np.int64), counts)
+        self._windows_closed += len(bounds)
+        return self._emitter.batch(groups, starts, ends)
+
+    def counters(self) -> dict[str, int]:
+        """Rows and windows by what happened to them."""
+        return {
+            "behind": int(self._state[words.BEHIND // 8]),
+            "late_dropped": self._late.dropped,
+            "late_side_output": self._late.side_output,
+            "late_reassigned": int(self._state[words.LATE_REASSIGNED // 8]),
+            "windows_closed": self._windows_closed,
+            "open_panes": len(self._panes.open),
+            "open_groups": sum(pane.count for pane in self._panes.open.values()),
+            "sum_overflows": self._emitter.sum_overflows,
+        }
+
+    def side_outputs(self) -> dict[str, list[pa.RecordBatch]]:
+        """Late rows since the last call, by channel."""
+        return self._late.take()
+
+    def checkpoint(self, epoch: int) -> Snapshot:
+        """Groups and strings of every open pane as raw records, the rest as numbers."""
+        numbers = list(self._panes.open)
+        panes = [self._panes.open[number] for number in numbers]
+        table = pa.table(
+            {
+                "pane": pa.array(numbers, pa.int64()),
+                "records": pa.array([pane.records().tobytes() for pane in panes], pa.large_binary()),
+                "heap": pa.array(
+                    [pane.heap[: pane.heap_used].tobytes() for pane in panes], pa.large_binary()
+                ),
+            }
+        )
+        kept = (words.WATERMARK, words.SEQUENCE, words.BEHIND, words.LATE_REASSIGNED)
+        values = {
+            "epoch": epoch,
+            "state": {str(offset): int(self._state[offset // 8]) for offset in kept},
+            "closed": self._closed,
+            "windows_closed": self._windows_closed,
+            "late": self._late.counts(),
+            "kernel": self._spec["kernel"]["name"],
+        }
+        return Snapshot({"panes": table}, values)
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Take over the state of a checkpoint; for a new operator of the same spec."""
+        check_kernel(snapshot, self._spec)
+        for offset, value in snapshot.values["state"].items():
+            self._state[int(offset) // 8] = value
+        self._closed = snapshot.values["closed"]
+        self._windows_closed = snapshot.values["windows_closed"]
+        self._late.set_counts(snapshot.values["late"])
+        table = snapshot.tables["panes"]
+        for number, records, heap in zip(*(table.column(k) for k in range(3)), strict=True):
+            pane = self._panes.start(number.as_py())
+            pane.load(records.as_buffer(), heap.as_buffer())
+            heapq.heappush(self._order, number.as_py())
+        self._set_next_close()
