@@ -10,7 +10,7 @@ import laminar_jit as lj
 
 from . import data, figures
 from .engines import DataFusionPeer, DuckDBPeer, PolarsPeer
-from .figures import Figure, Reach, against_fastest, ahead_of_peer, measures
+from .figures import Figure, Reach, against_fastest, ahead_of_peer, figure, measures
 from .harness import Side, Size, chosen_size, contest, pinned
 
 SECOND = 1_000_000
@@ -154,6 +154,29 @@ def session(size: Size) -> Iterator[Figure]:
     yield from _race("windows.session", sides, size, ahead_of_peer(8))
 
 
+@measures("windows.process")
+def process(size: Size) -> Iterator[Figure]:
+    """Ring 1 in a process of its own beside the same inline; two cores, both sides busy."""
+    table = data.visits(size.events)
+    schema = {"ts": "timestamp[us]", "city": "string", "user": "string", "amount": "float64"}
+    visits = lj.source("visits", schema, time="ts", delay="2s").filter(lj.col("city") != "Geneva")
+    query = visits.group_by("user", window=lj.tumble("10s")).agg(total=lj.sum("amount"), n=lj.count())
+    query.pipeline.physical.program.wait_compiled()
+    sides = [
+        Side("process", lambda: query.run(visits=table, ring1="process")),
+        Side("inline", lambda: query.run(visits=table, ring1="inline")),
+    ]
+    best = contest(sides, events=size.events, rounds=size.rounds)
+    yield figure(
+        "windows.process",
+        best["process"],
+        "ns/event",
+        peer="inline",
+        peer_value=best["inline"],
+        reach=ahead_of_peer(1.2),
+    )
+
+
 class Tumbling:
     """Ten-second windows by number of keys."""
 
@@ -215,3 +238,23 @@ class HoppingAndSessions:
         return tracked.ratio_to_fastest(name)
 
     track_ratio_to_fastest.unit = "times"
+
+
+class TwoCores:
+    """Ring 0 and Ring 1 on cores of their own beside both on one."""
+
+    measured = ("windows.process",)
+    timeout = 1200
+
+    def setup_cache(self):
+        return figures.tracked(*self.measured)
+
+    def track_ns_per_event(self, tracked):
+        return tracked.value("windows.process")
+
+    track_ns_per_event.unit = "ns/event"
+
+    def track_ratio_to_inline(self, tracked):
+        return tracked.ratio("windows.process", "inline")
+
+    track_ratio_to_inline.unit = "times"
