@@ -54,9 +54,8 @@ def open_input(source: Source, given: Any, columns: Sequence[str]) -> Input:
     if isinstance(given, pyarrow.dataset.Dataset):
         return _open_dataset(source, given, columns)
     if hasattr(given, "__arrow_c_stream__"):
-        reader = pa.RecordBatchReader.from_stream(given)
-        known = getattr(given, "shape", None)
-        return Input(_checked(source, reader, columns), known[0] if known else None, bounded=True)
+        # Asking for the number of rows would run a lazy relation twice.
+        return Input(_checked(source, pa.RecordBatchReader.from_stream(given), columns), None, bounded=True)
     if isinstance(given, dict):
         table = pa.table(given)
         return Input(_checked(source, iter(table.to_batches()), columns), table.num_rows, bounded=True)

@@ -52,7 +52,8 @@ class Hop(Window):
         return {"kind": "hop", "size": self.size, "slide": self.slide, "offset": self.offset}
 
     def __str__(self) -> str:
-        return f"hop({format_duration(self.size)} every {format_duration(self.slide)}{_offset_text(self.offset)})"
+        size, slide = format_duration(self.size), format_duration(self.slide)
+        return f"hop({size} every {slide}{_offset_text(self.offset)})"
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,8 @@ class Cumulate(Window):
         return {"kind": "cumulate", "size": self.size, "step": self.step, "offset": self.offset}
 
     def __str__(self) -> str:
-        return f"cumulate({format_duration(self.size)} by {format_duration(self.step)}{_offset_text(self.offset)})"
+        size, step = format_duration(self.size), format_duration(self.step)
+        return f"cumulate({size} by {step}{_offset_text(self.offset)})"
 
 
 @dataclass(frozen=True)

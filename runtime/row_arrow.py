@@ -67,13 +67,13 @@ def _numbers(
     if kind == "bool":
         stored, data = pa.bool_(), np.packbits(values, bitorder="little")
     elif kind == "wide":
-        stored, data = _decimal(wanted), np.ascontiguousarray(values)
+        stored, data = _decimal(wanted), values.copy()
     elif kind == "int64" and pa.types.is_decimal(wanted):
         stored, data = _decimal(wanted), np.empty((len(values), 2), np.int64)
         data[:, 0] = values
         data[:, 1] = values >> 63
     else:
-        stored, data = pa.from_numpy_dtype(values.dtype), np.ascontiguousarray(values)
+        stored, data = pa.from_numpy_dtype(values.dtype), values.copy()
         if kind == "int64":
             stored = next((made(wanted) for matches, made in _TIMES if matches(wanted)), stored)
         elif kind == "int32" and pa.types.is_date(wanted):
