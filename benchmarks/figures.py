@@ -47,11 +47,12 @@ class Figure:
 
     All units are times or counts, so less is better; *ratio* says how many times
     faster than the peer this is. *reached* is None where nothing is required, or
-    where the peer is missing: *note* says why.
+    where the peer is missing: *note* says why. A figure that cannot be taken yet
+    has no value, and counts as not reached.
     """
 
     name: str
-    value: float
+    value: float | None
     unit: str
     peer: str | None = None
     peer_value: float | None = None
@@ -78,6 +79,11 @@ def figure(
     ratio = peer_value / value if peer_value is not None and value else None
     reached = None if reach is None else reach.is_met(value, ratio)
     return Figure(name, value, unit, peer, peer_value, ratio, reach.text if reach else None, reached, note)
+
+
+def unavailable(name: str, unit: str, reach: Reach, why: str) -> Figure:
+    """A figure that is asked for but cannot be taken."""
+    return Figure(name, None, unit, reach=reach.text, reached=False, note=why)
 
 
 def against_fastest(
@@ -122,7 +128,9 @@ class Tracked:
         self._found = list(found)
 
     def value(self, name: str) -> float:
-        return self._one(name, None).value
+        """NaN, which asv shows as missing, when the figure cannot be taken."""
+        value = self._one(name, None).value
+        return math.nan if value is None else value
 
     def ratio(self, name: str, peer: str) -> float:
         """Times faster than *peer*; NaN, which asv shows as missing, when the peer could not run."""
@@ -130,7 +138,8 @@ class Tracked:
         return math.nan if ratio is None else ratio
 
     def ratio_to_fastest(self, name: str) -> float:
-        return min(found.ratio for found in self._found if found.name == name and found.ratio is not None)
+        ratios = [found.ratio for found in self._found if found.name == name and found.ratio is not None]
+        return min(ratios, default=math.nan)
 
     def _one(self, name: str, peer: str | None) -> Figure:
         for found in self._found:

@@ -18,7 +18,7 @@ def rendered(found: Figure) -> list[str]:
     outcome = {True: "reached", False: "NOT REACHED", None: ""}[found.reached]
     return [
         found.name,
-        f"{number(found.value)} {found.unit}",
+        "" if found.value is None else f"{number(found.value)} {found.unit}",
         found.peer or "",
         "" if found.peer_value is None else f"{number(found.peer_value)} {found.unit}",
         "" if found.ratio is None else number(found.ratio),

@@ -56,18 +56,18 @@ def test_every_measurement_has_an_asv_benchmark():
 
 
 def test_peers_prints_an_object_a_line():
-    ran = run_module("benchmarks.peers", "--size", "tiny", "--json", "--only", "ring.capacity_check")
+    ran = run_module("benchmarks.peers", "--size", "tiny", "--json", "--only", "bridge.capacity_check")
     assert ran.returncode == 0, ran.stderr
     (found,) = (json.loads(line) for line in ran.stdout.splitlines())
     assert {"name", "value", "unit", "peer", "peer_value", "ratio", "reach"} <= set(found)
-    assert found["name"] == "ring.capacity_check"
+    assert found["name"] == "bridge.capacity_check"
     assert found["value"] > 0
 
 
 def test_peers_shows_a_table_and_says_what_is_not_reached(monkeypatch, capsys):
     missed = peers.Figure("slow.one", 7.0, "ns", None, None, None, "<= 5 ns", False)
     monkeypatch.setattr(peers.figures, "take", lambda name, size: [missed])
-    peers.main(["--quick", "--only", "ring.drain"], standalone_mode=False)
+    peers.main(["--quick", "--only", "bridge.drain"], standalone_mode=False)
     shown = capsys.readouterr().out
     assert "1 not reached: slow.one (<= 5 ns)" in shown
 
@@ -76,7 +76,7 @@ def test_an_unknown_figure_is_named():
     ran = run_module("benchmarks.peers", "--only", "nonsense")
     assert ran.returncode == 2
     assert "nonsense" in ran.stderr
-    assert "ring.drain" in ran.stderr
+    assert "bridge.drain" in ran.stderr
 
 
 def test_without_a_compiler_the_peer_is_reported_missing():
