@@ -62,6 +62,9 @@ def bind_extract(expression: Expr, operands: tuple[Bound, ...]) -> Node:
     if part not in _EPOCHS and ((kind == types.DATE and of_day) or (kind == types.TIME and not of_day)):
         mismatch(expression, f"a {kind} has no {part}", "Cast it to a timestamp first.")
     node = operand.node if part in _EPOCHS else wall_clock(operand.node)
+    if kind == types.DATE and part == "epoch_us":
+        # The farthest dates lie beyond int64 microseconds: the cast tells.
+        node = cast_node(node, types.TIMESTAMP)
     return make("extract", (node,), types.FLOAT64 if part == "epoch" else types.INT64, part)
 
 

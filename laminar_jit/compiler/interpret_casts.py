@@ -6,8 +6,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from ..types import INTEGERS, DataType
 from .civil import DAY
@@ -15,7 +13,8 @@ from .interpret_arithmetic import _half_away
 from .text_parsing import PARSERS
 from .text_writing import WRITERS
 from .typed import BAD_CASTS, Node
-from .vectors import Array, Vector, build, dtype_of
+from .vectors import Array, Vector, dtype_of
+from .zones import zone_table
 
 if TYPE_CHECKING:
     from .interpreter import Context
@@ -124,13 +123,12 @@ def _timestamp_to_timestamp(context: Context, argument: Vector, target: DataType
     source = argument.type
     if (source.zone and target.zone) or (source.is_wall_clock and target.is_wall_clock):
         return _same_bits(context, argument, target)
-    array = build(argument.values, source.to_arrow(), argument.valid)
     if source.zone:
-        moved = pc.local_timestamp(array)
+        values = argument.values + zone_table(source.zone).ahead(argument.values)
     else:
-        moved = pc.assume_timezone(array, target.zone, ambiguous="earliest", nonexistent="latest")
-    values = np.asarray(moved.cast(pa.int64()).fill_null(0))
-    # Arrow wraps at the ends of time.
+        assert target.zone is not None
+        values = zone_table(target.zone).instants(argument.values)
+    # At the ends of time the sum wraps.
     failed = ((argument.values > 2**62) & (values < 0)) | ((argument.values < -(2**62)) & (values > 0))
     return _finish(context, argument, target, values, failed)
 

@@ -86,7 +86,6 @@ def _epoch(argument: Vector, part: str) -> Array:
     if part == "epoch":
         return values * 86_400.0 if is_date else values / 1e6
     per_second = {"epoch_us": 1_000_000, "epoch_ms": 1_000, "epoch_s": 1}[part]
-    # A date's days are an int32: they fit in every unit.
     return values * 86_400 * per_second if is_date else values // (_SECOND // per_second)
 
 

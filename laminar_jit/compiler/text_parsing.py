@@ -13,6 +13,7 @@ from .civil import DAY, days_from_civil, days_in_month
 from .text_buffers import text_buffers
 from .typed import BAD_CASTS
 from .vectors import Array, Vector, dtype_of, to_mask
+from .zones import zone_table
 
 if TYPE_CHECKING:
     from .interpreter import Context
@@ -129,33 +130,25 @@ def _to_string(context: Context, argument: Vector, target: DataType) -> Vector:
 def valid_utf8(array: pa.Array) -> Array:
     """Which values are valid UTF-8; true for NULLs."""
     data, starts, ends = text_buffers(array)
-    size = len(data)
-    byte = data.astype(np.int16)
-    following = np.concatenate([byte[1:], [0]]) if size else byte
-    continuation = (byte & 0xC0) == 0x80
+    if len(data) == 0:
+        return np.ones(len(array), bool)
+    byte = data[starts[0] :].astype(np.int16)
+    following = np.append(byte[1:], 0)
     needed = (byte >= 0xC2).astype(np.int64) + (byte >= 0xE0) + (byte >= 0xF0)
-    wrong = (byte == 0xC0) | (byte == 0xC1) | (byte > 0xF4)
+    left_in_value = np.repeat(ends, ends - starts) - np.arange(starts[0], ends[-1]) - 1
+    wrong = (byte == 0xC0) | (byte == 0xC1) | (byte > 0xF4) | (needed > left_in_value)
     wrong |= (byte == 0xE0) & (following < 0xA0)  # too long a form
     wrong |= (byte == 0xED) & (following > 0x9F)  # half of a surrogate pair
     wrong |= (byte == 0xF0) & (following < 0x90)  # too long a form
     wrong |= (byte == 0xF4) & (following > 0x8F)  # beyond U+10FFFF
-    # Each continuation byte is asked for by exactly one lead, and each lead gets what it asks for.
-    asked = np.zeros(size + 4, np.int64)
+    # Each continuation byte is asked for by exactly one lead of its value, and nothing else is.
+    granted = np.minimum(needed, left_in_value)
+    asked = np.zeros(len(byte) + 3, np.int64)
     for distance in (1, 2, 3):
-        asked[distance : distance + size] += needed >= distance
-    wrong |= (asked[:size] > 0) != continuation
-    wrong |= asked[:size] > 1
-    # A lead whose bytes would lie in the next value.
-    row_end = np.zeros(size + 1, bool)
-    row_end[np.unique(ends)] = True
-    for distance in (1, 2, 3):
-        crosses = np.zeros(size, bool)
-        for step in range(1, distance + 1):
-            at = np.minimum(np.arange(size) + step, size)
-            crosses |= row_end[at]
-        wrong |= (needed == distance) & crosses
-    total = np.concatenate([[0], np.cumsum(wrong)])
-    found = total[ends] - total[starts] == 0
+        asked[distance : distance + len(byte)] += granted >= distance
+    wrong |= asked[: len(byte)] != ((byte & 0xC0) == 0x80)
+    before = np.concatenate([[0], np.cumsum(wrong)])
+    found = before[ends - starts[0]] == before[starts - starts[0]]
     return found | ~to_mask(pc.is_valid(array))
 
 
@@ -197,12 +190,9 @@ def _to_timestamp(context: Context, argument: Vector, target: DataType) -> Vecto
     wall = days * DAY + clock
     instant = wall - np.where(behind, -ahead, ahead)
     if not target.is_wall_clock:
-        local = np.where(parsed, wall, 0)
-        placed = pc.assume_timezone(
-            pa.array(local, pa.timestamp("us")), target.zone, ambiguous="earliest", nonexistent="latest"
-        )
+        assert target.zone is not None
         has_offset = to_mask(pc.not_equal(fields["offset"], "").fill_null(False))
-        instant = np.where(has_offset, instant, placed.cast(pa.int64()).to_numpy(zero_copy_only=False))
+        instant = np.where(has_offset, instant, zone_table(target.zone).instants(wall))
     return _finish(context, argument, target, instant, parsed)
 
 

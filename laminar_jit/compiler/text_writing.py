@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from ..types import INTEGERS, DataType
 from .civil import DAY, civil_from_days
 from .vectors import Array, Vector, build
+from .zones import zone_table
 
 if TYPE_CHECKING:
     from .interpreter import Context
@@ -100,9 +101,9 @@ def _wall_clock(argument: Vector) -> tuple[Array, Array]:
     """Wall-clock microseconds, and how far they are ahead of UTC."""
     if argument.type.is_wall_clock:
         return argument.values, np.zeros(len(argument), np.int64)
-    local = pc.local_timestamp(build(argument.values, argument.type.to_arrow(), argument.valid))
-    wall = np.asarray(local.cast(pa.int64()).fill_null(0))
-    return wall, wall - argument.values
+    assert argument.type.zone is not None
+    ahead = zone_table(argument.type.zone).ahead(argument.values)
+    return argument.values + ahead, ahead
 
 
 WRITERS = {

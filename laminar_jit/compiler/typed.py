@@ -158,7 +158,7 @@ OPERATIONS: dict[str, Operation] = {
     # Time. Timestamps have no zone here (epochs apart): binding casts to wall-clock time and back.
     "extract": Operation(
         "(timestamp, date or time) -> int64, float64 for epoch; (duration) -> float64 for epoch. "
-        "Value: one of EXTRACT_PARTS; for epochs the timestamp may have a zone."
+        "Value: one of EXTRACT_PARTS; for epochs the timestamp may have a zone; epoch_us never of a date."
     ),
     "date_trunc": Operation(
         "(timestamp) -> the same; (date) -> date from week up. Value: one of TRUNCATE_UNITS.",
