@@ -50,8 +50,12 @@ class RingAgainstList(RuleBasedStateMachine):
     def rows_in_ring(self) -> int:
         return self.rows_sent - self.rows_delivered
 
-    @rule(length=st.integers(0, 32))
-    def push(self, length: int) -> None:
+    @rule(lengths=st.lists(st.one_of(st.integers(0, 6), st.integers(0, 32)), min_size=1, max_size=5))
+    def push(self, lengths: list[int]) -> None:
+        for length in lengths:
+            self.push_one(length)
+
+    def push_one(self, length: int) -> None:
         slots_free = self.rows_in_ring() < self.producer.capacity
         if push_text(self.producer, self.rows_sent, length):
             assert slots_free
@@ -79,6 +83,11 @@ class RingAgainstList(RuleBasedStateMachine):
         if pushed:
             self.sent.append(Mark(kind, value, self.producer.position))
             self.marks_waiting += 1
+
+    @rule(limits=st.lists(st.integers(1, 8), min_size=1, max_size=4))
+    def run_dry(self, limits: list[int]) -> None:
+        for limit in limits:
+            self.drain(idle=True, limit=limit)
 
     @rule(idle=st.booleans(), limit=st.integers(0, 5))
     def drain(self, idle: bool, limit: int) -> None:
