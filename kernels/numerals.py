@@ -9,6 +9,8 @@ from .memory import load_uint8, store_uint8
 
 _TEN = np.uint64(10)
 _ONE = np.uint64(1)
+_INT64_MAGNITUDE = np.uint64(2**63)
+_UINT64_MAX = np.uint64(2**64 - 1)
 
 
 @kernel
@@ -72,8 +74,11 @@ def is_blank(byte):
 
 
 @kernel
-def parse_integer(address, length, lowest, highest):
-    """Sign and digits, between blanks. *lowest* is the magnitude of the least value; whether it is one."""
+def _parse_digits(address, length, lowest, highest):
+    """Sign and digits, between blanks: magnitude, sign, and whether it is such a number.
+
+    *lowest* is the greatest magnitude a negative number may have, *highest* that of a positive one.
+    """
     while length > 0 and is_blank(np.int64(load_uint8(address))):
         address += 1
         length -= 1
@@ -87,15 +92,32 @@ def parse_integer(address, length, lowest, highest):
             address += 1
             length -= 1
     if length <= 0:
-        return np.uint64(0), False
+        return np.uint64(0), negative, False
     limit = lowest if negative else highest
     value = np.uint64(0)
     for at in range(length):
         digit = np.int64(load_uint8(address + at)) - 48
         if digit < 0 or digit > 9:
-            return np.uint64(0), False
+            return np.uint64(0), negative, False
         step = np.uint64(digit)
-        if value > limit // _TEN or value * _TEN > limit - step or step > limit:
-            return np.uint64(0), False
+        if step > limit or value > (limit - step) // _TEN:
+            return np.uint64(0), negative, False
         value = value * _TEN + step
-    return (np.uint64(0) - value if negative else value), True
+    return value, negative, True
+
+
+@kernel
+def parse_int64(address, length):
+    """An int64 written as text, and whether it is one."""
+    value, negative, fits = _parse_digits(address, length, _INT64_MAGNITUDE, _INT64_MAGNITUDE - _ONE)
+    if negative and value != np.uint64(0):
+        # By way of the number above it: the least int64 has no positive.
+        return -np.int64(value - _ONE) - 1, fits
+    return np.int64(value), fits
+
+
+@kernel
+def parse_uint64(address, length):
+    """A uint64 written as text, and whether it is one."""
+    value, _, fits = _parse_digits(address, length, np.uint64(0), _UINT64_MAX)
+    return value, fits

@@ -13,7 +13,15 @@ from .typed import BAD_CASTS, Node
 
 library("arithmetic", "float_to_int64", "float_to_uint64", "float_to_decimal", "multiply_int64")
 library("arithmetic", "nearest_multiple", "divide_int64", "floor_divide", "floor_modulo", "INT64_MAX")
-library("numerals", "decimal_length", "write_decimal", "unsigned_length", "write_unsigned", "parse_integer")
+library(
+    "numerals",
+    "decimal_length",
+    "write_decimal",
+    "unsigned_length",
+    "write_unsigned",
+    "parse_int64",
+    "parse_uint64",
+)
 
 
 @emits("cast")
@@ -150,11 +158,8 @@ def _from_text(emission: Emission, node: Node, value: Value, valid: str | None) 
     if node.type.name == "binary":
         return value.with_valid(valid)
     # int64 and uint64; other texts are left to pyarrow.
-    lowest, highest = ("np.uint64(1) << np.uint64(63)", "np.uint64(9223372036854775807)")
-    if node.type.name == "uint64":
-        lowest, highest = "np.uint64(0)", "np.uint64(18446744073709551615)"
     raw, fits = emission.name("v"), emission.name("fits")
-    call = emission.call("parse_integer", value.code, value.second, lowest, highest)
+    call = emission.call(f"parse_{node.type.name}", value.code, value.second)
     emission.line(f"{raw}, {fits} = {call}")
     return emission.checked(node, raw, fits, valid, BAD_CASTS)
 

@@ -122,15 +122,20 @@ class Ring0Program:
 
     @property
     def mode(self) -> str:
-        """``compiled``, or ``interpreted`` while the kernel is not ready."""
+        """``compiled``, or ``interpreted`` while the kernel is not ready. Raises what compiling raised."""
+        self._raise_error()
         return "compiled" if self._general is not None else "interpreted"
 
-    def kernel(self, has_nulls: bool) -> Callable[..., None] | None:
-        """The compiled kernel for a batch, or None while there is none. Raises what compiling raised."""
-        self._raise_error()
-        if not has_nulls and self._dense is not None:
+    def kernel(self, *, dense: bool) -> Callable[..., None]:
+        """The kernel for batches without a NULL, or for any; compiled here if nobody did."""
+        if dense and self._dense is not None:
             return self._dense
-        return self._general
+        if self._general is not None:
+            return self._general
+        function = self.function(dense=dense)
+        if not numba.config.DISABLE_JIT:
+            function.compile(SIGNATURE)
+        return function
 
     def load_cached(self) -> bool:
         """Take the kernel from the cache if it is there. Looks once."""

@@ -61,13 +61,13 @@ class Ring0Run:
 
     def _begin(self, batch: pa.RecordBatch) -> _KernelBatch | _InterpretedBatch:
         program = self.program
-        if self._mode == "compiled":
-            program.wait_compiled()
-        elif self._mode is None:
+        mode = self._mode
+        if mode is None:
             program.load_cached()
-        if self._mode == "interpreted" or (self._mode is None and program.kernel(True) is None):
+            mode = program.mode
+        if mode == "interpreted":
             return _InterpretedBatch(program, batch, self.state)
-        return _KernelBatch(self, batch, plain_python=self._mode == "python")
+        return _KernelBatch(self, batch, mode)
 
     def fill(self, target: RowTarget) -> int:
         """Write rows into *target*; why it stopped. What was done stands in the properties below."""
@@ -120,7 +120,7 @@ class Ring0Run:
 class _KernelBatch:
     """A batch run by the generated kernel, compiled or as plain Python."""
 
-    def __init__(self, run: Ring0Run, batch: pa.RecordBatch, *, plain_python: bool) -> None:
+    def __init__(self, run: Ring0Run, batch: pa.RecordBatch, mode: str) -> None:
         self._run = run
         self._source = batch
         program = run.program
@@ -129,11 +129,12 @@ class _KernelBatch:
         if program.arrow_expressions:
             arrays += _left_columns(program, batch)
         self._table = ColumnTable(arrays, batch.num_rows)
-        if plain_python:
-            dispatcher = program.function(dense=not self._table.has_nulls)
+        dense = not self._table.has_nulls
+        if mode == "python":
+            dispatcher = program.function(dense=dense)
             self._kernel: Any = _as_python(getattr(dispatcher, "py_func", dispatcher))
         else:
-            self._kernel = program.kernel(self._table.has_nulls)
+            self._kernel = program.kernel(dense=dense)
 
     def fill(self, target: RowTarget, first: int, last: int, state: Any) -> int:
         position, room, heap_position, heap_room = (
