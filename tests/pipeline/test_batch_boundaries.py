@@ -40,9 +40,11 @@ class Stream:
 
 @st.composite
 def streams(draw: st.DrawFn) -> Stream:
-    event = st.tuples(
-        st.integers(-60, 60), st.sampled_from(KEYS), st.none() | st.integers(-(2**40), 2**40)
+    # At window bounds, one beside them, and where a delay of 3 s puts the watermark onto a bound.
+    second = st.builds(
+        lambda start, beside: 10 * start + beside, st.integers(-3, 3), st.sampled_from([-1, 0, 3, 4])
     )
+    event = st.tuples(second, st.sampled_from(KEYS), st.none() | st.integers(-(2**40), 2**40))
     events = draw(st.lists(event, max_size=60))
     return Stream(events, draw(st.lists(st.integers(0, len(events)), max_size=8)))
 
