@@ -78,6 +78,12 @@ def heap_bytes(field):
 
 
 @kernel
+def kept_bytes(field):
+    """Heap bytes of the string of a record; none if it was never set."""
+    return np.int64(0) if load_int64(field) == -1 else heap_bytes(field)
+
+
+@kernel
 def keep_string(field, source, heap, mask, pane):
     """Copy a string, whose long bytes stand in *heap*, into a record of *pane*."""
     head = load_int64(source)

@@ -73,6 +73,8 @@ OPEN_SESSIONS = 160
 MERGED_SESSIONS = 168
 #: With fan-out: the first pane of the next row that has not taken it.
 NEXT_PART = 176
+#: Address of the int64 list of where strings stand in a record.
+STRING_OFFSETS = 184
 STATE_BYTES = 256
 
 # --- why an update returned ------------------------------------------------------

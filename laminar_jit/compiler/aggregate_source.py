@@ -16,11 +16,12 @@ from typing import Any
 import pyarrow as pa
 
 from ..errors import PlanError, UnsupportedClause
-from ..kernels import accumulators, groups, jit, key_words, memory, panes
+from ..kernels import accumulators, groups, jit, key_words, memory, panes, sessions
 from ..runtime.operators.kernel_file import place_kernel
 from ..runtime.rows import RowLayout
 from .aggregate_fragments import Source
 from .aggregate_state import AggregateCall, GroupLayout, KeyColumn, build_layout
+from .session_source import write_session_update
 from .window_math import pane_math
 from .window_source import write_merge, write_update
 
@@ -29,7 +30,7 @@ __all__ = ["AggregateCall", "KeyColumn", "build_operator_spec"]
 EMIT_MODES = ("close", "final")
 UPDATING_MODES = ("watermark", "update", "every", "changes")
 LATE_POLICIES = ("drop", "reassign", "side_output")
-WINDOW_KINDS = ("tumble", "hop", "cumulate", "none")
+WINDOW_KINDS = ("tumble", "hop", "cumulate", "session", "none")
 
 
 def build_operator_spec(
@@ -64,24 +65,40 @@ def build_operator_spec(
         row_watermarks = layout.watermarked
     updating = emit["mode"] in UPDATING_MODES
     merges_panes = window["kind"] in ("hop", "cumulate") and not updating
+    is_session = window["kind"] == "session"
     state = build_layout(
         layout,
         keys,
         aggregates,
         not_null=not_null,
-        has_arrival=merges_panes,
-        has_session=False,
+        has_arrival=merges_panes or is_session,
+        has_session=is_session,
         keeps_emitted=updating,
     )
     source = Source()
-    panes = pane_math(window, updating and window["kind"] in ("hop", "cumulate"))
-    write_update(source, state, panes, lateness=allowed_lateness, late=late, row_watermarks=row_watermarks)
+    if is_session:
+        gap = int(window["gap"])
+        window["width"] = max(1, gap // 8)
+        write_session_update(
+            source,
+            state,
+            gap=gap,
+            lateness=allowed_lateness,
+            width=window["width"],
+            late=late,
+            row_watermarks=row_watermarks,
+        )
+    else:
+        panes = pane_math(window, updating and window["kind"] in ("hop", "cumulate"))
+        write_update(
+            source, state, panes, lateness=allowed_lateness, late=late, row_watermarks=row_watermarks
+        )
     if merges_panes:
         write_merge(source, state)
     text = module_text(source, state, _title(window, keys, aggregates))
     schema = output_schema(window, keys, aggregates, state, emit)
     spec: dict[str, Any] = {
-        "operator": "window_aggregate",
+        "operator": "session_aggregate" if is_session else "window_aggregate",
         "layout": layout.to_spec(),
         "window": window,
         "keys": [{"field": key.field, "name": key.name, "type": str(key.type)} for key in keys],
@@ -173,12 +190,21 @@ def module_text(source: Source, layout: GroupLayout, title: str) -> str:
     offsets = [f"F{k} = {layout.row.field_offset(k)}" for k in range(len(layout.row.fields))]
     used = set(re.findall(r"[A-Za-z_][A-Za-z_0-9]*", body))
     lines = [f'"""Generated: {title}."""', "", "import numpy as np", ""]
-    for module in (accumulators, groups, jit, key_words, memory, panes):
+    for module in (accumulators, groups, jit, key_words, memory, panes, sessions):
         names = sorted(used & {name for name in vars(module) if _defined_in(module, name)})
         if names:
             lines.append(f"from {module.__name__} import {', '.join(names)}  # noqa: E501")
     lines += ["", "# Offsets of the fields in a row.", *offsets, "", "", *source.lines, ""]
     return "\n".join(lines)
+
+
+#: Which module a constant comes from: the lowest that has it.
+_CONSTANTS: dict[str, ModuleType] = {
+    name: module
+    for module in (sessions, accumulators, key_words, groups, panes)
+    for name in vars(module)
+    if name.isupper()
+}
 
 
 def _defined_in(module: ModuleType, name: str) -> bool:

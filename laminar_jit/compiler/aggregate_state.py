@@ -13,6 +13,7 @@ from typing import Any
 
 from ..errors import UnsupportedClause
 from ..kernels.accumulators import STRING_AT, WORDS
+from ..kernels.sessions import SESSION_WORDS
 from ..runtime.rows import RowLayout
 from ..types import DataType
 from .aggregate_functions import Component, Recipe, recipe
@@ -146,10 +147,6 @@ class GroupLayout:
             if key.field // 64 == word and mask & signed(1 << (key.field % 64)):
                 return [at, key.field % 64]
         return None
-
-
-#: Session links in a record: start, last event, next session of the key, next in the timer wheel, state.
-SESSION_WORDS = 5
 
 
 def signed(word: int) -> int:

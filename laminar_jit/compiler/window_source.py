@@ -48,6 +48,7 @@ stretch_start = np.int64(1)
 stretch_end = np.int64(0)
 pane = index = index_mask = groups = pane_heap = np.int64(0)
 stop = DONE
+moved = np.int64(-1)
 row = first
 while row < last:
 """,
@@ -72,7 +73,7 @@ if row_watermark > watermark:
         _write_pane_of_row(source, panes, lateness, late)
         _write_group(source, layout, 2)
         _write_group_update(source, layout, 2)
-    add(2, "behind += np.int64(ts < watermark)\nsequence += 1\nrow += 1")
+    write_row_end(source, late, 2)
     add(
         1,
         """
@@ -85,15 +86,23 @@ return stop
     )
 
 
-def _write_late(source: Source, late: dict[str, Any], indent: int) -> None:
+def write_row_end(source: Source, late: dict[str, Any], indent: int) -> None:
+    """Count a row that was taken."""
+    if late["policy"] == "reassign":
+        source.add(indent, "if moved == row:")
+        source.add(indent + 1, "behind += 1")
+        source.add(indent + 1, "reassigned = load_int64(state + LATE_REASSIGNED)")
+        source.add(indent + 1, "store_int64(state + LATE_REASSIGNED, reassigned + 1)")
+    source.add(indent, "behind += np.int64(ts < watermark)\nsequence += 1\nrow += 1")
+
+
+def write_late(source: Source, late: dict[str, Any], indent: int) -> None:
     """What happens to a row that no open window can take."""
     policy = late["policy"]
     if policy == "reassign":
+        # Counted when the row is taken: an update that has to stop first comes here again.
         source.add(indent, f"if watermark - ts <= {int(late['max_lateness'])}:")
-        source.add(
-            indent + 1, "store_int64(state + LATE_REASSIGNED, load_int64(state + LATE_REASSIGNED) + 1)"
-        )
-        source.add(indent + 1, "ts = watermark")
+        source.add(indent + 1, "ts = watermark\nmoved = row")
         source.add(indent, "else:")
         indent += 1
     source.add(
@@ -117,7 +126,7 @@ def _write_pane_of_row(source: Source, panes: PaneMath, lateness: int, late: dic
     add(3, f"number = np.int64({panes.first})")
     if panes.last_end:
         add(3, f"if {panes.last_end} + {lateness} <= watermark:")
-        _write_late(source, late, 4)
+        write_late(source, late, 4)
         if late["policy"] == "reassign":
             add(4, f"number = np.int64({panes.first})")
     add(3, "pane = find_pane(directory, directory_mask, number)")
@@ -154,7 +163,7 @@ def _write_windows_of_row(
     add(2, f"last_number = np.int64({panes.last})")
     add(2, "number = last_number")
     add(2, f"if {panes.last_end} + {lateness} <= watermark:")
-    _write_late(source, late, 3)
+    write_late(source, late, 3)
     if late["policy"] == "reassign":
         add(3, f"last_number = np.int64({panes.last})")
     # A call that goes on in the middle of a row leaves out the windows that have it already.

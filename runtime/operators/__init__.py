@@ -12,7 +12,13 @@ __all__ = ["Operator", "Snapshot", "build"]
 def build(spec: dict[str, Any], **options: Any) -> Operator:
     """The operator a spec describes."""
     from .pass_through import PassThrough
+    from .session_aggregate import SessionAggregate
     from .window_aggregate import WindowAggregate
 
-    kinds = {"pass_through": PassThrough, "window_aggregate": WindowAggregate}
-    return kinds[spec["operator"]](spec, **options)
+    kinds: dict[str, Any] = {
+        "pass_through": PassThrough,
+        "session_aggregate": SessionAggregate,
+        "window_aggregate": WindowAggregate,
+    }
+    operator: Operator = kinds[spec["operator"]](spec, **options)
+    return operator

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from ...kernels import panes as words
 from ...kernels.groups import build_index, clear_index, move_index
@@ -134,7 +135,7 @@ class Pane:
             self.record[_word(offset)] = 0
         self._set_heap(0)
 
-    def load(self, records: bytes | memoryview, heap: bytes | memoryview) -> None:
+    def load(self, records: pa.Buffer, heap: pa.Buffer) -> None:
         """Take the groups and strings of a checkpoint."""
         count = len(records) // self.group_bytes
         if count > self.capacity:
@@ -143,6 +144,15 @@ class Pane:
         self.record[_word(words.GROUP_COUNT)] = count
         index = self.index
         build_index(self.groups.ctypes.data, self.group_bytes, 0, count, index.ctypes.data, len(index) - 1)
+        self.heap = np.frombuffer(heap, np.uint8).copy()
+        self._set_heap(len(self.heap))
+
+    def load_image(self, records: pa.Buffer, index: pa.Buffer, heap: pa.Buffer) -> None:
+        """Take groups, index and strings of a checkpoint exactly as they stood."""
+        self.allocate(len(index) // 16)
+        self.index[:] = np.frombuffer(index, np.int64)
+        self.groups[: len(records) // 8] = np.frombuffer(records, np.int64)
+        self.record[_word(words.GROUP_COUNT)] = len(records) // self.group_bytes
         self.heap = np.frombuffer(heap, np.uint8).copy()
         self._set_heap(len(self.heap))
 

@@ -1,0 +1,179 @@
+"""Sessions: chains of records per key, and the timer wheel that finds those whose time has come.
+
+All sessions of an operator stand in one pool of group records. The index leads
+to a key's latest session, each session to the one before it; they are disjoint
+and more than a gap apart. A session is registered once in the wheel, in the
+bucket of its deadline; extending it does not touch the wheel. When a bucket
+comes up, a session whose deadline has moved is registered again, so the wheel
+costs a constant per session and gap, not per event.
+
+The words of a session stand at ``session_at`` in its record. Links are numbers
+plus one; zero is none.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .groups import NUMBER, TAG, remove_entry
+from .jit import kernel
+from .key_words import forget_string
+from .memory import load_int64, store_int64
+from .panes import (
+    DUE,
+    DUE_COUNT,
+    FREE_GROUP,
+    GROUP_COUNT,
+    GROUPS,
+    INDEX,
+    INDEX_MASK,
+    NO_WATERMARK,
+    WATERMARK,
+    WHEEL,
+    WHEEL_BUCKET,
+)
+
+SESSION_START = 0
+SESSION_LAST = 8
+#: The session of the same key before this one; in a free record the next free one.
+SESSION_NEXT = 16
+#: The next session in the same bucket of the wheel.
+SESSION_TIMER = 24
+SESSION_STATUS = 32
+SESSION_WORDS = 5
+
+FREE = 0
+OPEN = 1
+#: Merged into another, but still in the wheel.
+MERGED = 2
+
+#: Buckets of the wheel; a power of two.
+WHEEL_SLOTS = 256
+_WHEEL_MASK = WHEEL_SLOTS - 1
+
+
+@kernel
+def register_timer(wheel, session, number, deadline, width):
+    """Enter a session, whose words stand at *session*, into the bucket of its deadline."""
+    bucket = wheel + ((deadline // width) & _WHEEL_MASK) * 8
+    store_int64(session + SESSION_TIMER, load_int64(bucket))
+    store_int64(bucket, number + 1)
+
+
+@kernel
+def free_session(pane, session, number):
+    """Give a record back to the pool."""
+    store_int64(session + SESSION_STATUS, FREE)
+    store_int64(session + SESSION_NEXT, load_int64(pane + FREE_GROUP))
+    store_int64(pane + FREE_GROUP, number + 1)
+
+
+@kernel
+def forget_strings(group, string_offsets, string_count, pane):
+    """Leave the strings of a record behind in the heap."""
+    for at in range(string_count):
+        field = group + load_int64(string_offsets + at * 8)
+        if load_int64(field) != -1:
+            forget_string(field, pane)
+        store_int64(field, 0)
+
+
+@kernel
+def expire(state, pane, group_bytes, session_at, reach, width):
+    """Collect the numbers of all sessions whose deadline lies before the watermark; returns how many.
+
+    *reach* is how long after its last event a session closes. DUE has room for
+    every record of the pool.
+    """
+    watermark = load_int64(state + WATERMARK)
+    found = np.int64(0)
+    if watermark == NO_WATERMARK:
+        return found
+    wheel = load_int64(state + WHEEL)
+    groups = load_int64(pane + GROUPS)
+    due = load_int64(state + DUE)
+    last = (watermark - 1) // width
+    first = load_int64(state + WHEEL_BUCKET)
+    # After a long silence, or before the first look, once around is all of it.
+    if first < last - _WHEEL_MASK:
+        first = last - _WHEEL_MASK
+    bucket_number = first
+    while bucket_number <= last:
+        bucket = wheel + (bucket_number & _WHEEL_MASK) * 8
+        entry = load_int64(bucket)
+        store_int64(bucket, 0)
+        while entry != 0:
+            number = entry - 1
+            session = groups + number * group_bytes + session_at
+            entry = load_int64(session + SESSION_TIMER)
+            if load_int64(session + SESSION_STATUS) == MERGED:
+                free_session(pane, session, number)
+            else:
+                deadline = load_int64(session + SESSION_LAST) + reach
+                if deadline < watermark:
+                    store_int64(due + found * 8, number)
+                    found += 1
+                else:
+                    register_timer(wheel, session, number, deadline, width)
+        bucket_number += 1
+    store_int64(state + WHEEL_BUCKET, last)
+    store_int64(state + DUE_COUNT, found)
+    return found
+
+
+@kernel
+def _unlink(pane, group_bytes, session_at, number):
+    """Take a session out of the chain of its key, and the key out of the index with its last session."""
+    groups = load_int64(pane + GROUPS)
+    index = load_int64(pane + INDEX)
+    mask = load_int64(pane + INDEX_MASK)
+    hashed = load_int64(groups + number * group_bytes)
+    after = load_int64(groups + number * group_bytes + session_at + SESSION_NEXT)
+    slot = (hashed >> 32) & mask
+    entry = load_int64(index + slot * 8)
+    while entry != 0:
+        if entry & TAG == hashed & TAG:
+            link = entry & NUMBER
+            if link == number + 1:
+                if after == 0:
+                    remove_entry(index, mask, slot)
+                else:
+                    store_int64(index + slot * 8, (entry & TAG) | after)
+                return
+            while link != 0:
+                place = groups + (link - 1) * group_bytes + session_at + SESSION_NEXT
+                link = load_int64(place)
+                if link == number + 1:
+                    store_int64(place, after)
+                    return
+        slot = (slot + 1) & mask
+        entry = load_int64(index + slot * 8)
+
+
+@kernel
+def release_sessions(pane, group_bytes, session_at, due, count, string_offsets, string_count):
+    """Give the records of emitted sessions back; they are in no bucket any more."""
+    groups = load_int64(pane + GROUPS)
+    for at in range(count):
+        number = load_int64(due + at * 8)
+        group = groups + number * group_bytes
+        _unlink(pane, group_bytes, session_at, number)
+        forget_strings(group, string_offsets, string_count, pane)
+        free_session(pane, group + session_at, number)
+
+
+@kernel
+def register_all(state, pane, group_bytes, session_at, reach, width):
+    """Enter every open session of a restored pool into an empty wheel; returns how many there are."""
+    groups = load_int64(pane + GROUPS)
+    found = np.int64(0)
+    for number in range(load_int64(pane + GROUP_COUNT)):
+        session = groups + number * group_bytes + session_at
+        status = load_int64(session + SESSION_STATUS)
+        if status == OPEN:
+            deadline = load_int64(session + SESSION_LAST) + reach
+            register_timer(load_int64(state + WHEEL), session, np.int64(number), deadline, width)
+            found += 1
+        elif status == MERGED:
+            free_session(pane, session, np.int64(number))
+    return found

@@ -1,0 +1,205 @@
+"""Keyed aggregation over sessions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ...kernels import panes as words
+from ...kernels.sessions import (
+    SESSION_LAST,
+    SESSION_START,
+    WHEEL_SLOTS,
+    expire,
+    register_all,
+    release_sessions,
+)
+from ..rows import RowBatch
+from .base import Snapshot, check_kernel
+from .emission import Emitter
+from .finishing import Groups
+from .kernel_file import load_kernel
+from .late import LateRows
+from .pane_directory import PaneDirectory
+
+_KEPT = (words.WATERMARK, words.SEQUENCE, words.BEHIND, words.LATE_REASSIGNED, words.MERGED_SESSIONS)
+
+
+class SessionAggregate:
+    """One pool of sessions under a compiled update; this class emits the sessions whose time has come.
+
+    Sessions close by (end, start, first arrival). The order over several calls is the same:
+    whatever is still open ends later than all that was closed.
+    """
+
+    def __init__(self, spec: dict[str, Any], *, capacity: int = 64) -> None:
+        module = load_kernel(spec["kernel"])
+        self._update = getattr(module, spec["kernel"]["functions"]["update"])
+        self._spec = spec
+        self._gap = int(spec["window"]["gap"])
+        self._reach = self._gap + int(spec["allowed_lateness"])
+        self._width = int(spec["window"]["width"])
+        layout = spec["state"]
+        self._group_bytes, self._session_at = layout["group_bytes"], layout["session_at"]
+        self._string_offsets = np.array(layout["string_offsets"], np.int64)
+        self._wheel = np.zeros(WHEEL_SLOTS, np.int64)
+        self._due = np.empty(0, np.int64)
+        self._state = np.zeros(words.STATE_BYTES // 8, np.int64)
+        self._state_address = self._state.ctypes.data
+        self._state[words.WATERMARK // 8] = words.NO_WATERMARK
+        self._state[words.WHEEL_BUCKET // 8] = words.NO_WATERMARK
+        self._state[words.WHEEL // 8] = self._wheel.ctypes.data
+        self._state[words.STRING_OFFSETS // 8] = self._string_offsets.ctypes.data
+        self._pool = PaneDirectory(self._group_bytes, self._state, capacity=capacity).take()
+        self._emitter = Emitter(spec)
+        self._late = LateRows(spec, self._state)
+        self._by_watermark = 0
+        self._by_timer = 0
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Schema of the batches returned."""
+        return self._emitter.schema
+
+    @property
+    def watermark(self) -> int:
+        return int(self._state[words.WATERMARK // 8])
+
+    def process(self, batch: RowBatch) -> list[pa.RecordBatch]:
+        """Take rows; sessions that their watermarks close come back."""
+        last = len(batch)
+        if last == 0:
+            return []
+        self._late.prepare(last)
+        rows, heap = batch.rows.ctypes.data, batch.heap.ctypes.data
+        first = 0
+        while True:
+            stop = self._update(
+                rows, first, last, heap, batch.heap_mask, self._state_address, self._pool.address
+            )
+            if stop == words.DONE:
+                break
+            first = int(self._state[words.NEXT_ROW // 8])
+            if stop == words.GROUPS_FULL:
+                self._pool.grow(self._pool.capacity + 1)
+            else:
+                self._pool.grow_heap(int(self._state[words.WANTED_BYTES // 8]), self._string_offsets)
+        self._late.collect(batch)
+        out, closed = self._close_due()
+        self._by_watermark += closed
+        return out
+
+    def advance(self, watermark: int) -> list[pa.RecordBatch]:
+        """Close the sessions whose deadline lies before *watermark*."""
+        if watermark > self.watermark:
+            self._state[words.WATERMARK // 8] = watermark
+        out, closed = self._close_due()
+        self._by_timer += closed
+        return out
+
+    def finish(self) -> list[pa.RecordBatch]:
+        """Close every session."""
+        return self.advance(int(words.END_OF_TIME))
+
+    def _close_due(self) -> tuple[list[pa.RecordBatch], int]:
+        if len(self._due) < self._pool.count:
+            self._due = np.empty(self._pool.capacity, np.int64)
+            self._state[words.DUE // 8] = self._due.ctypes.data
+        count = expire(
+            self._state_address,
+            self._pool.address,
+            self._group_bytes,
+            self._session_at,
+            self._reach,
+            self._width,
+        )
+        if count == 0:
+            return [], 0
+        due = self._due[:count]
+        records = self._pool.records()[due]
+        starts = records[:, (self._session_at + SESSION_START) // 8]
+        ends = records[:, (self._session_at + SESSION_LAST) // 8] + self._gap
+        arrivals = records[:, self._spec["state"]["arrival_at"] // 8]
+        order = np.lexsort((arrivals, starts, ends))
+        heaps = np.full(count, self._pool.heap.ctypes.data, np.int64)
+        batch = self._emitter.batch(Groups(records[order], heaps), starts[order], ends[order])
+        release_sessions(
+            self._pool.address,
+            self._group_bytes,
+            self._session_at,
+            due.ctypes.data,
+            count,
+            self._string_offsets.ctypes.data,
+            len(self._string_offsets),
+        )
+        self._state[words.OPEN_SESSIONS // 8] -= count
+        if self._state[words.OPEN_SESSIONS // 8] == 0 and self._pool.count > 1 << 16:
+            # Nothing is open, not even as a link of the wheel: a burst need not be held for ever.
+            self._wheel.fill(0)
+            self._pool.clear()
+        return [batch], count
+
+    def counters(self) -> dict[str, int]:
+        """Rows and sessions by what happened to them."""
+        return {
+            "behind": int(self._state[words.BEHIND // 8]),
+            "late_dropped": self._late.dropped,
+            "late_side_output": self._late.side_output,
+            "late_reassigned": int(self._state[words.LATE_REASSIGNED // 8]),
+            "open_sessions": int(self._state[words.OPEN_SESSIONS // 8]),
+            "sessions_merged": int(self._state[words.MERGED_SESSIONS // 8]),
+            "sessions_closed_by_watermark": self._by_watermark,
+            "sessions_closed_by_timer": self._by_timer,
+            "sum_overflows": self._emitter.sum_overflows,
+        }
+
+    def side_outputs(self) -> dict[str, list[pa.RecordBatch]]:
+        """Late rows since the last call, by channel."""
+        return self._late.take()
+
+    def checkpoint(self, epoch: int) -> Snapshot:
+        """The pool as it stands; timers are in the records and are registered anew on restore."""
+        pool = self._pool
+        table = pa.table(
+            {
+                "records": pa.array([pool.records().tobytes()], pa.large_binary()),
+                "index": pa.array([pool.index.tobytes()], pa.large_binary()),
+                "heap": pa.array([pool.heap[: pool.heap_used].tobytes()], pa.large_binary()),
+            }
+        )
+        values = {
+            "epoch": epoch,
+            "state": {str(offset): int(self._state[offset // 8]) for offset in _KEPT},
+            "pool": {
+                str(offset): int(pool.record[offset // 8])
+                for offset in (words.FREE_GROUP, words.HEAP_GARBAGE)
+            },
+            "closed": [self._by_watermark, self._by_timer],
+            "late": self._late.counts(),
+            "kernel": self._spec["kernel"]["name"],
+        }
+        return Snapshot({"sessions": table}, values)
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Take over a checkpoint; every open session's timer is registered at once."""
+        check_kernel(snapshot, self._spec)
+        for offset, value in snapshot.values["state"].items():
+            self._state[int(offset) // 8] = value
+        table = snapshot.tables["sessions"]
+        self._pool.load_image(*(table.column(name)[0].as_buffer() for name in ("records", "index", "heap")))
+        for offset, value in snapshot.values["pool"].items():
+            self._pool.record[int(offset) // 8] = value
+        self._by_watermark, self._by_timer = snapshot.values["closed"]
+        self._late.set_counts(snapshot.values["late"])
+        self._wheel.fill(0)
+        self._state[words.WHEEL_BUCKET // 8] = words.NO_WATERMARK
+        self._state[words.OPEN_SESSIONS // 8] = register_all(
+            self._state_address,
+            self._pool.address,
+            self._group_bytes,
+            self._session_at,
+            self._reach,
+            self._width,
+        )
