@@ -73,11 +73,9 @@ class Weight:
 
 
 def weigh(outcome: Any) -> Weight:
-    """The number of rows in an Arrow table, a list of batches, a data frame, an array or a plain count."""
+    """The number of rows in an Arrow table, a data frame, an array or a list, or a plain count."""
     if isinstance(outcome, (int, np.integer)):
         return Weight(int(outcome))
     if isinstance(outcome, (pa.Table, pa.RecordBatch)):
         return Weight(outcome.num_rows)
-    if isinstance(outcome, (list, tuple)):
-        return Weight(sum(weigh(part).rows for part in outcome))
     return Weight(len(outcome))

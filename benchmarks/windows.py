@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pyarrow as pa
 
@@ -162,6 +163,54 @@ def session(size: Size) -> Iterator[Figure]:
     yield from _race("windows.session", sides, size, reach)
 
 
+def dict_loop_side(table: pa.Table, size: int) -> Side:
+    """A stream in plain Python: a dict a window, closed by a watermark two seconds behind."""
+    times = table["ts"].cast(pa.int64()).to_pylist()
+    keys, values = table["key"].to_pylist(), table["value"].to_pylist()
+
+    def run() -> list[tuple[int, int, float, int]]:
+        results: list[tuple[int, int, float, int]] = []
+        windows: dict[int, dict[int, list[Any]]] = {}
+        highest, next_close = 0, times[0] + size + 2 * SECOND
+        for ts, key, value in zip(times, keys, values):
+            if ts > highest:
+                highest = ts
+                if ts > next_close:
+                    for start in [start for start in windows if start + size <= highest - 2 * SECOND]:
+                        results += ((start, key, *group) for key, group in windows.pop(start).items())
+                    next_close = ts + SECOND
+            groups = windows.setdefault(ts - ts % size, {})
+            group = groups.get(key)
+            if group is None:
+                groups[key] = [value, 1]
+            else:
+                group[0] += value
+                group[1] += 1
+        for start, groups in windows.items():
+            results += ((start, key, *group) for key, group in groups.items())
+        return results
+
+    def as_table(results: list[tuple[int, int, float, int]]) -> pa.Table:
+        return pa.table([pa.array(column) for column in zip(*results)], names=COLUMNS)
+
+    return Side("Python dict loop", run, as_table)
+
+
+@measures("windows.dict_loop")
+def dict_loop(size: Size) -> Iterator[Figure]:
+    """Tumbling windows beside a plain Python loop, which is ahead of most streaming engines."""
+    few = max(size.events // 10, 20_000)
+    table = data.keyed_events(size.events, 10_000).slice(0, few)
+    sides = [our_side(lj.tumble("10s"), table), dict_loop_side(table, 10 * SECOND)]
+    with pinned():
+        best = contest(sides, events=few, rounds=min(size.rounds, 3))
+    ours = best.pop(sides[0].name)
+    yield from (
+        figure("windows.dict_loop", ours, "ns/event", peer=peer, peer_value=value)
+        for peer, value in best.items()
+    )
+
+
 @measures("windows.process")
 def process(size: Size) -> Iterator[Figure]:
     """Ring 1 in a process of its own beside the same inline; two cores, both sides busy."""
@@ -266,3 +315,18 @@ class TwoCores:
         return tracked.ratio("windows.process", "inline")
 
     track_ratio_to_inline.unit = "times"
+
+
+class DictLoop:
+    """Beside a loop over a dict."""
+
+    measured = ("windows.dict_loop",)
+    timeout = 600
+
+    def setup_cache(self):
+        return figures.tracked(*self.measured)
+
+    def track_ratio_to_dict_loop(self, tracked):
+        return tracked.ratio("windows.dict_loop", "Python dict loop")
+
+    track_ratio_to_dict_loop.unit = "times"
