@@ -12,7 +12,7 @@ from ..errors import ForeignSegment, PeerDied, RingClosed, RingError
 from ..kernels import spsc
 from ..kernels.spinning import set_flag, take_word
 from . import layout
-from .processes import ProcessIdentity
+from .processes import ProcessIdentity, ProcessWatch
 from .segment import Segment
 from .waiting import Waiting, Words, default_waiting, wake
 
@@ -114,6 +114,7 @@ class RingEnd:
         # An end made from the ring that owns the segment leaves the mapping to it.
         self._segment: Segment | None = segment
         self._shared = shared
+        self._watch: ProcessWatch | None = None
         self.beat()
 
     @classmethod
@@ -170,7 +171,17 @@ class RingEnd:
             peer = ProcessIdentity(
                 int(self._words[layout.AT_OWNER_PID]), int(self._words[layout.AT_OWNER_START])
             )
-        return peer.alive()
+        if self._segment is None:
+            return peer.alive()
+        if self._watch is None or self._watch.identity != peer:
+            self._stop_watching()
+            self._watch = ProcessWatch(peer)
+        return self._watch.alive()
+
+    def _stop_watching(self) -> None:
+        if self._watch is not None:
+            self._watch.close()
+            self._watch = None
 
     def _check_open(self) -> None:
         if self._segment is None:
@@ -198,6 +209,7 @@ class RingEnd:
         segment, self._segment = self._segment, None
         self._words[self._line + layout.STATE] = layout.STATE_CLOSED
         wake(self.rows_index, self._peer_flag)
+        self._stop_watching()
         # A late look finds the last positions and counters, and no rows: never memory that is gone.
         for name in ("_words", "rows_index", "marks_index", "heap_index", "counters"):
             setattr(self, name, getattr(self, name).copy())

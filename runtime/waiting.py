@@ -15,9 +15,9 @@ waiter looks whether its peer still lives, and Python handles signals.
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import errno
+import functools
 import os
 import platform
 import time
@@ -45,9 +45,6 @@ _SLICE_SECONDS = 0.001
 # Several conditions are spun on in turn, this many rounds each.
 _ROUNDS_IN_TURN = 64
 
-_libc = ctypes.CDLL(None, use_errno=True)
-_libc.syscall.restype = ctypes.c_long
-
 
 class _Timespec(ctypes.Structure):
     _fields_ = [("seconds", ctypes.c_long), ("nanoseconds", ctypes.c_long)]
@@ -62,6 +59,21 @@ class _FutexWaiter(ctypes.Structure):
     ]
 
 
+def _system_call(*argument_types: Any) -> Any:
+    # A library object of its own: it holds the argument types of this one call.
+    call = ctypes.CDLL(None, use_errno=True).syscall
+    call.argtypes = (ctypes.c_long, *argument_types)
+    call.restype = ctypes.c_long
+    return call
+
+
+_futex = _system_call(
+    ctypes.c_void_p, ctypes.c_int, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32
+)
+_futex_waitv = _system_call(ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint, ctypes.c_void_p, ctypes.c_int)
+
+
+@functools.cache
 def _futex_number() -> int:
     machine = platform.machine()
     if machine not in _FUTEX_NUMBERS:
@@ -77,15 +89,7 @@ def _timespec(seconds: float) -> _Timespec:
 def _futex_wait(address: int, seconds: float) -> bool:
     """Sleep while the 32-bit word at *address* is 1. True unless the time ran out."""
     limit = _timespec(seconds)
-    outcome = _libc.syscall(
-        ctypes.c_long(_futex_number()),
-        ctypes.c_void_p(address),
-        ctypes.c_int(_FUTEX_WAIT),
-        ctypes.c_uint32(1),
-        ctypes.byref(limit),
-        None,
-        ctypes.c_int(0),
-    )
+    outcome = _futex(_futex_number(), address, _FUTEX_WAIT, 1, ctypes.byref(limit), None, 0)
     return outcome == 0 or ctypes.get_errno() != errno.ETIMEDOUT
 
 
@@ -100,13 +104,13 @@ def _futex_wait_any(addresses: Sequence[int], seconds: float) -> bool:
             *(_FutexWaiter(1, address, _FUTEX2_SIZE_U32, 0) for address in addresses)
         )
         until = _timespec(time.clock_gettime(time.CLOCK_MONOTONIC) + seconds)
-        outcome = _libc.syscall(
-            ctypes.c_long(_FUTEX_WAITV_NUMBER),
+        outcome = _futex_waitv(
+            _FUTEX_WAITV_NUMBER,
             ctypes.byref(waiters),
-            ctypes.c_uint(len(addresses)),
-            ctypes.c_uint(0),
+            len(addresses),
+            0,
             ctypes.byref(until),
-            ctypes.c_int(time.CLOCK_MONOTONIC),
+            time.CLOCK_MONOTONIC,
         )
         if outcome >= 0:
             return True
@@ -125,15 +129,7 @@ def flag_address(words: Words, at: int) -> int:
 def wake(words: Words, at: int) -> None:
     """Lower a peer's waiting flag and wake it. Call only after a commit said that it waits."""
     set_flag(words, at, 0)
-    _libc.syscall(
-        ctypes.c_long(_futex_number()),
-        ctypes.c_void_p(flag_address(words, at)),
-        ctypes.c_int(_FUTEX_WAKE),
-        ctypes.c_int(1),
-        None,
-        None,
-        ctypes.c_int(0),
-    )
+    _futex(_futex_number(), flag_address(words, at), _FUTEX_WAKE, 1, None, None, 0)
 
 
 @dataclass(frozen=True)
@@ -151,6 +147,10 @@ class Condition:
     flag: int
     check_peer: Callable[[bool], None]
 
+    @functools.cached_property
+    def address(self) -> int:
+        return flag_address(self.words, self.flag)
+
 
 @dataclass(frozen=True)
 class Waiting:
@@ -158,7 +158,7 @@ class Waiting:
 
     spin: int = 200
     yields: int = 2
-    park_milliseconds: float = 50.0
+    park_milliseconds: float = 40.0
 
     def __post_init__(self) -> None:
         if self.spin < 0 or self.yields < 0 or not 0 < self.park_milliseconds <= 60_000:
@@ -180,9 +180,7 @@ class Waiting:
         deadline = None if timeout is None else time.monotonic() + timeout
         fresh = True
         while True:
-            if any(condition.ready() for condition in conditions):
-                return True
-            if fresh and self._busy(conditions):
+            if fresh and (any(condition.ready() for condition in conditions) or self._busy(conditions)):
                 return True
             if idle is not None and idle():
                 fresh = True
@@ -191,7 +189,7 @@ class Waiting:
             if deadline is not None:
                 seconds = min(seconds, deadline - time.monotonic())
                 if seconds <= 0:
-                    return False
+                    return any(condition.ready() for condition in conditions)
             fresh = self._park(conditions, seconds)
             if not fresh and _ready_or_peers_checked(conditions, look_at_process=True):
                 return True
@@ -207,16 +205,17 @@ class Waiting:
 
     def _park(self, conditions: Sequence[Condition], seconds: float) -> bool:
         """Sleep until a peer commits; False when the time ran out."""
-        with contextlib.ExitStack() as flags:
+        try:
             for condition in conditions:
                 set_flag(condition.words, condition.flag, 1)
-                flags.callback(set_flag, condition.words, condition.flag, 0)
             if _ready_or_peers_checked(conditions, look_at_process=False):
                 return True
             if len(conditions) == 1:
-                return _futex_wait(flag_address(conditions[0].words, conditions[0].flag), seconds)
-            addresses = [flag_address(condition.words, condition.flag) for condition in conditions]
-            return _futex_wait_any(addresses, seconds)
+                return _futex_wait(conditions[0].address, seconds)
+            return _futex_wait_any([condition.address for condition in conditions], seconds)
+        finally:
+            for condition in conditions:
+                set_flag(condition.words, condition.flag, 0)
 
 
 def _spun(conditions: Sequence[Condition], rounds: int) -> bool:
