@@ -112,3 +112,28 @@ def test_without_a_compiler_the_peer_is_reported_missing():
     for figure in native:
         assert (figure["peer_value"], figure["ratio"], figure["reached"]) == (None, None, None)
         assert "peer missing" in figure["note"]
+
+
+WRONG_PEER = """
+from benchmarks import data, windows
+from benchmarks.engines import DuckDBPeer
+from benchmarks.harness import contest
+from benchmarks.results import PeersDiffer
+
+table = data.keyed_events(5_000, 10)
+sides = windows.tumbling_sides(table, 10 * windows.SECOND)
+contest(sides, events=5_000, rounds=1)
+sql = '''SELECT ts - ts % 10000000 AS window_start, key, sum(value) + 0.25 AS total, count(*) AS n
+         FROM events GROUP BY 1, 2'''
+try:
+    contest([sides[0], DuckDBPeer(table).side(sql)], events=5_000, rounds=1)
+except PeersDiffer as differ:
+    print(differ)
+"""
+
+
+def test_an_engine_that_answers_differently_is_not_timed():
+    ran = subprocess.run(
+        [sys.executable, "-c", WRONG_PEER], cwd=ROOT, capture_output=True, text=True, timeout=120
+    )
+    assert "laminar_jit and DuckDB differ in column 'total'" in ran.stdout, ran.stderr
