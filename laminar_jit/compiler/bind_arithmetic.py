@@ -81,8 +81,6 @@ def _number_hint(expression: Expr, operands: tuple[Bound, ...]) -> str:
     kinds = {operand.type.name for operand in operands}
     if "bool" in kinds:
         return "A condition is no number: cast it, as in (…).cast('int64')."
-    if "string" in kinds and not any(operand.is_string_constant for operand in operands):
-        return "Cast the string, as in .cast('float64'); concat(…) puts strings together."
     return ""
 
 

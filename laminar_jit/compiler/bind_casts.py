@@ -10,6 +10,7 @@ from .nullability import make
 from .time_patterns import ISO_DATE
 from .typed import Node, literal
 from .unification import Bound, mismatch
+from .zones import check_zone
 
 _POINTS = ("timestamp", "date", "time", "duration")
 
@@ -23,6 +24,8 @@ def bind_cast(expression: Expr, operands: tuple[Bound, ...]) -> Node:
     hint = _refusal(operand.type, target)
     if hint is not None:
         mismatch(expression, f"{operand.type} cannot be cast to {target}", hint)
+    check_zone(operand.type.zone)
+    check_zone(target.zone)
     return cast_value(operand.node, target)
 
 

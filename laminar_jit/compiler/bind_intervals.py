@@ -156,6 +156,8 @@ _EXPECTED = {
 
 def _hint(operands: tuple[Bound, ...]) -> str:
     kinds = [operand.type for operand in operands]
+    if any(kind.is_text for kind in kinds) and not any(operand.is_string_constant for operand in operands):
+        return "Cast the string first, as in .cast('float64'); concat(…) puts strings together."
     if any(kind.is_temporal for kind in kinds) and any(kind.is_integer for kind in kinds):
         return "An integer has no unit: write a duration such as '10s', or duration('1s') * the integer."
     if any(kind.name == "timestamp" and kind.zone for kind in kinds) and all(

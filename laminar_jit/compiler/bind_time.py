@@ -11,6 +11,7 @@ from .nullability import make
 from .time_patterns import PatternError, parse_c, parse_java, parse_postgres
 from .typed import EXTRACT_PARTS, TRUNCATE_UNITS, Node, TimeToken, literal
 from .unification import Bound, mismatch, refuse
+from .zones import check_zone
 
 _PART_ALIASES = {
     "dayofweek": "dow",
@@ -40,6 +41,7 @@ _TIME_FIELDS = (
 
 def wall_clock(node: Node) -> Node:
     """A timestamp as its zone's wall-clock time."""
+    check_zone(node.type.zone)
     return cast_node(node, types.TIMESTAMP) if node.type.zone else node
 
 

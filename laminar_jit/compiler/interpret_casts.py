@@ -124,10 +124,10 @@ def _timestamp_to_timestamp(context: Context, argument: Vector, target: DataType
     if (source.zone and target.zone) or (source.is_wall_clock and target.is_wall_clock):
         return _same_bits(context, argument, target)
     if source.zone:
-        values = argument.values + zone_table(source.zone).ahead(argument.values)
+        values = argument.values + zone_table(source.zone, argument.values).ahead(argument.values)
     else:
         assert target.zone is not None
-        values = zone_table(target.zone).instants(argument.values)
+        values = zone_table(target.zone, argument.values).instants(argument.values)
     # At the ends of time the sum wraps.
     failed = ((argument.values > 2**62) & (values < 0)) | ((argument.values < -(2**62)) & (values > 0))
     return _finish(context, argument, target, values, failed)

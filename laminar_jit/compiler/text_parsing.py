@@ -192,7 +192,7 @@ def _to_timestamp(context: Context, argument: Vector, target: DataType) -> Vecto
     if not target.is_wall_clock:
         assert target.zone is not None
         has_offset = to_mask(pc.not_equal(fields["offset"], "").fill_null(False))
-        instant = np.where(has_offset, instant, zone_table(target.zone).instants(wall))
+        instant = np.where(has_offset, instant, zone_table(target.zone, wall).instants(wall))
     return _finish(context, argument, target, instant, parsed)
 
 

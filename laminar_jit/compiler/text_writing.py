@@ -102,7 +102,7 @@ def _wall_clock(argument: Vector) -> tuple[Array, Array]:
     if argument.type.is_wall_clock:
         return argument.values, np.zeros(len(argument), np.int64)
     assert argument.type.zone is not None
-    ahead = zone_table(argument.type.zone).ahead(argument.values)
+    ahead = zone_table(argument.type.zone, argument.values).ahead(argument.values)
     return argument.values + ahead, ahead
 
 

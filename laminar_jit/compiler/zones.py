@@ -19,12 +19,15 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import TypeMismatch
+from ..types import UTC_ZONES
 from .vectors import Array
 
 _SECOND = 1_000_000
 _CYCLE = 146_097 * 86_400
 _WEEK = 7 * 86_400
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_RULES_FROM = 2_114_380_800  # 2037-01-01
+_NEVER = 2**63 // _SECOND
 _FIXED = re.compile(r"([+-])(\d{2}):?(\d{2})")
 
 
@@ -63,22 +66,37 @@ class Zone:
         return seconds - cycles * _CYCLE, cycles
 
 
-@functools.cache
-def zone_table(name: str) -> Zone:
-    """The transitions of a zone, by its IANA name or as a fixed offset such as +02:00."""
-    fixed = _FIXED.fullmatch(name)
-    if fixed:
-        offset = (int(fixed[2]) * 60 + int(fixed[3])) * 60
-        return Zone(np.zeros(0, np.int64), np.array([-offset if fixed[1] == "-" else offset]))
+def check_zone(name: str | None) -> None:
+    """Refuse a zone nobody knows."""
+    if name is None or name in UTC_ZONES or _FIXED.fullmatch(name):
+        return
     try:
-        rules = zoneinfo.ZoneInfo(name)
-        starts, offsets = _read_transitions(_zone_file(name))
-    except (zoneinfo.ZoneInfoNotFoundError, FileNotFoundError, ValueError, OSError) as problem:
+        zoneinfo.ZoneInfo(name)
+        _zone_file(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
         raise TypeMismatch(
-            f"unknown time zone {name!r} ({problem}); expected a name such as 'Europe/Berlin' or an offset "
-            "such as '+02:00'. On a system without zone files install the package tzdata."
+            f"unknown time zone {name!r}; expected a name such as 'Europe/Berlin' or an offset as '+02:00'. "
+            "On a system without zone files install the package tzdata."
         ) from None
-    return _extended(rules, starts, offsets)
+
+
+def zone_table(name: str, times: Array) -> Zone:
+    """The transitions of a zone, far enough for *times* (microseconds)."""
+    far = len(times) > 0 and int(times.max()) > (_RULES_FROM - 86_400) * _SECOND
+    return _zone_table(name, far)
+
+
+@functools.cache
+def _zone_table(name: str, far: bool) -> Zone:
+    check_zone(name)
+    fixed = _FIXED.fullmatch(name)
+    if fixed or name in UTC_ZONES:
+        offset = (int(fixed[2]) * 60 + int(fixed[3])) * 60 if fixed else 0
+        return Zone(np.zeros(0, np.int64), np.array([-offset if fixed and fixed[1] == "-" else offset]))
+    starts, offsets = _read_transitions(_zone_file(name))
+    if far:
+        return _extended(zoneinfo.ZoneInfo(name), starts, offsets)
+    return Zone(np.array([*starts, _NEVER], np.int64), np.array([*offsets, offsets[-1]], np.int64))
 
 
 def _zone_file(name: str) -> bytes:
@@ -116,9 +134,7 @@ def _read_transitions(content: bytes) -> tuple[list[int], list[int]]:
 
 def _extended(rules: zoneinfo.ZoneInfo, starts: list[int], offsets: list[int]) -> Zone:
     """The file's transitions, then those of its rule for one cycle of the calendar."""
-    last = max(
-        starts[-1] if starts else 0, int(datetime.datetime(2037, 1, 1, tzinfo=datetime.UTC).timestamp())
-    )
+    last = max([*starts, _RULES_FROM])
     known = _offset(rules, last)
     if starts and offsets[-1] != known:
         starts, offsets = [*starts, last], [*offsets, known]
@@ -133,7 +149,7 @@ def _extended(rules: zoneinfo.ZoneInfo, starts: list[int], offsets: list[int]) -
         low = high
     # A table that ends before the cycle does (a zone without daylight saving) never needs to move back.
     if not starts or starts[-1] < last + _CYCLE:
-        starts = [*starts, 2**62 // _SECOND * 2]
+        starts = [*starts, _NEVER]
         offsets = [*offsets, offsets[-1]]
     return Zone(np.array(starts, np.int64), np.array(offsets, np.int64))
 

@@ -181,6 +181,9 @@ def _logic() -> Iterator[Case]:
         "case": when(X).then(1).when(Y).then(2).otherwise(3),
         "case without else": when(X).then("yes").when(Y).then(""),
         "if true": lj.if_else(X, Y, True),
+        "all of three": lj.all_of(X, Y, X.is_null()),
+        "any of three": lj.any_of(X, Y, X.is_null()),
+        "distinct": X.ne_missing(Y),
     }.items():
         yield _case(name, expression, "bool", "bool")
 
