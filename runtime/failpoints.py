@@ -72,7 +72,7 @@ def parse(text: str) -> dict[tuple[str, int], str]:
                 f"{VARIABLE} has {entry!r}; expected name:hit:action with hit from 1 "
                 f"and action one of {', '.join(_ACTIONS)}"
             )
-        if name not in NAMES and not name.startswith("custom."):
+        if name not in NAMES:
             raise ValueError(f"{VARIABLE} names {name!r}; expected one of {', '.join(sorted(NAMES))}")
         table[name, int(hit)] = action
     return table
