@@ -99,3 +99,56 @@ def test_hopping_windows(stream: Stream, delay: int | None) -> None:
     expected, expected_late = oracle(stream, 10, 4, delay)
     assert (sorted(rows, key=repr), late) == (sorted(expected, key=repr), expected_late)
     assert [row[1] for row in rows] == sorted(row[1] for row in rows)
+
+
+def session_oracle(stream: Stream, gap: int, delay: int | None) -> tuple[list[tuple], int]:
+    """Event by event: sessions [start, last, count, total] by key; closed ones leave when the watermark passes."""
+    open_sessions: dict[str | None, list[list]] = {}
+    closed: list[tuple] = []
+    newest, late = None, 0
+
+    def close(watermark: float) -> None:
+        for key, sessions in open_sessions.items():
+            for start, last, count, total in [one for one in sessions if one[1] + gap < watermark]:
+                closed.append((start * SECOND, (last + gap) * SECOND, key, count, total))
+            sessions[:] = [one for one in sessions if one[1] + gap >= watermark]
+
+    for second, key, value in stream.events:
+        watermark = float("-inf") if newest is None or delay is None else newest - delay
+        close(watermark)
+        sessions = open_sessions.setdefault(key, [])
+        reached = [one for one in sessions if one[0] - gap <= second <= one[1] + gap]
+        if not reached and second + gap < watermark:
+            late += 1
+        else:
+            total = [one[3] for one in reached] + [value]
+            known = [part for part in total if part is not None]
+            merged = [
+                min([second, *(one[0] for one in reached)]),
+                max([second, *(one[1] for one in reached)]),
+                1 + sum(one[2] for one in reached),
+                sum(known) if known else None,
+            ]
+            sessions[:] = [one for one in sessions if one not in reached] + [merged]
+        newest = second if newest is None else max(newest, second)
+    close(float("inf"))
+    return closed, late
+
+
+@given(stream=streams(), delay=st.sampled_from([None, 0, 3, 13]))
+def test_session_windows(stream: Stream, delay: int | None) -> None:
+    rows, late = run(stream, lj.session("4s"), delay)
+    expected, expected_late = session_oracle(stream, 4, delay)
+    assert (sorted(rows, key=repr), late) == (sorted(expected, key=repr), expected_late)
+
+
+def test_a_session_never_appears_in_parts_because_a_batch_ended() -> None:
+    events = [(1_000_000 + 200_000 * number, 10 * (number + 1)) for number in range(5)]
+    batches = [
+        pa.record_batch({"ts": pa.array([when], pa.timestamp("us")), "volume": [volume]})
+        for when, volume in events
+    ]
+    source = lj.source("trades", {"ts": "timestamp[us]", "volume": "int64"}, time="ts", delay="0s")
+    query = source.group_by(window=lj.session("2s")).agg(n=lj.count(), total=lj.sum("volume"))
+    (row,) = query.run(trades=iter(batches)).to_pylist()
+    assert (row["n"], row["total"]) == (5, 150)
