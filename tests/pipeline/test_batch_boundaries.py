@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -33,7 +34,7 @@ class Stream:
         edges = [0, *sorted(self.cuts), len(self.events)]
         return [
             batch
-            for start, end in zip(edges, edges[1:], strict=False)
+            for start, end in itertools.pairwise(edges)
             for batch in (table.slice(start, end - start).to_batches() or [])
         ]
 
@@ -102,7 +103,7 @@ def test_hopping_windows(stream: Stream, delay: int | None) -> None:
 
 
 def session_oracle(stream: Stream, gap: int, delay: int | None) -> tuple[list[tuple], int]:
-    """Event by event: sessions [start, last, count, total] by key; closed ones leave when the watermark passes."""
+    """Event by event: sessions [start, last, count, total] by key, which leave when the watermark passes."""
     open_sessions: dict[str | None, list[list]] = {}
     closed: list[tuple] = []
     newest, late = None, 0
