@@ -25,6 +25,7 @@ from .late import LateRows
 from .pane_directory import PaneDirectory
 
 _KEPT = (words.WATERMARK, words.SEQUENCE, words.BEHIND, words.LATE_REASSIGNED, words.MERGED_SESSIONS)
+_KEPT_OF_POOL = (words.FREE_GROUP, words.HEAP_GARBAGE)
 
 
 class SessionAggregate:

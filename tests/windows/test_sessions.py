@@ -162,7 +162,7 @@ def test_memory_follows_open_sessions():
         rows = [
             {
                 "ts": start + k % 3,
-                "text": f"a long key that nobody will ever see again {start}/{k}",
+                "text": f"a long key that is never seen again {start}/{k}",
                 "watermark": start,
             }
             for k in range(10)
