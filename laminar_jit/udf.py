@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import re
 import typing
 from collections.abc import Callable
@@ -54,9 +55,23 @@ class Udf:
         self._return_types: dict[tuple[DataType, ...], Any] = {}
         functools.update_wrapper(self, function, updated=())
 
-    def __call__(self, *arguments: Any) -> Expr:
-        """The expression that calls this function on every row."""
-        return Expr("udf", tuple(lift(argument) for argument in arguments), self)
+    def __call__(self, *arguments: Any, **named: Any) -> Expr:
+        """The expression that calls this function on every row; defaults become constants."""
+        try:
+            call = inspect.signature(self.function).bind(*arguments, **named)
+        except TypeError as problem:
+            raise TypeMismatch(
+                f"udf {self.name!r}: {problem}; it takes {_parameters(self.function)}"
+            ) from None
+        call.apply_defaults()
+        if call.kwargs:
+            raise TypeMismatch(
+                f"udf {self.name!r} has parameters that can only be named ({', '.join(call.kwargs)}); "
+                "compiled code calls by position. Take the * out of its definition."
+            )
+        if not call.args:
+            raise TypeMismatch(f"udf {self.name!r} is called without arguments; give it at least one column")
+        return Expr("udf", tuple(lift(argument) for argument in call.args), self)
 
     def __repr__(self) -> str:
         return f"<udf {self.name}>"
@@ -189,6 +204,10 @@ def udf(
     return Udf(function, declared, mode, on_null, argument_types)
 
 
+def _parameters(function: Callable[..., Any]) -> str:
+    return str(inspect.signature(function)).partition(" -> ")[0]
+
+
 def accepts(kind: DataType) -> bool:
     """Whether a compiled function can take values of this type."""
     return kind.row_kind in _NUMBA_TYPES and not kind.is_decimal
@@ -254,6 +273,6 @@ def _reason(problem: Exception) -> str:
     lines = [line.strip() for line in _COLOUR.sub("", str(problem)).splitlines()]
     lines = [line for line in lines if line]
     telling = [line for line in lines if not _NOISE.match(line)] or lines or [type(problem).__name__]
-    location = next((line for line in lines if line.startswith('File "')), "")
+    location = next((line.rstrip(":") for line in lines if line.startswith('File "')), "")
     chosen = [telling[0], location or (telling[1] if len(telling) > 1 else "")]
     return "\n".join(f"  {line}" for line in chosen if line)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-
 from .. import types
 from ..errors import TypeMismatch
 from ..expressions import Expr
@@ -19,24 +17,12 @@ from .unification import Bound, mismatch, unify
 def bind_udf(expression: Expr, operands: tuple[Bound, ...]) -> Node:
     udf = expression.value
     assert isinstance(udf, Udf)
-    _check_count(expression, udf, operands)
     wanted = udf.argument_types or (None,) * len(operands)
     nodes = tuple(
         _argument(expression, udf, operand, wanted[at] if at < len(wanted) else None)
         for at, operand in enumerate(operands)
     )
     return make("udf", nodes, udf.return_type(tuple(node.type for node in nodes)), udf)
-
-
-def _check_count(expression: Expr, udf: Udf, operands: tuple[Bound, ...]) -> None:
-    if not operands:
-        mismatch(expression, f"udf {udf.name!r} is called without arguments", "Give it at least one column.")
-    try:
-        inspect.signature(udf.function).bind(*operands)
-    except TypeError as problem:
-        mismatch(expression, f"udf {udf.name!r}: {problem}")
-    except ValueError:  # a callable without a readable signature: Numba will judge
-        pass
 
 
 def _argument(expression: Expr, udf: Udf, operand: Bound, wanted: DataType | None) -> Node:
