@@ -7,6 +7,7 @@ Each step checks its expressions against the schema it sees and returns a new
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -95,9 +96,9 @@ class Query:
 
         return explain(self.pipeline, codegen=codegen, ring1=ring1)
 
-    @property
+    @functools.cached_property
     def pipeline(self) -> Pipeline:
-        """The compiled form of this query."""
+        """The compiled form of this query, made once; its ``report`` tells of the last run."""
         from .pipeline import Pipeline
 
         return Pipeline(self.plan)
@@ -123,6 +124,10 @@ class Query:
         from .spark.mapping import spark_schema
 
         return spark_schema(self.schema)
+
+    def __reduce__(self) -> tuple[type[Query], tuple[Plan]]:
+        # What was compiled stays: another process compiles or loads its own.
+        return Query, (self.plan,)
 
     def __repr__(self) -> str:
         return "\n".join(node.describe() for node in self.plan.walk())
