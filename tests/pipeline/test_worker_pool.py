@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 
 import pytest
@@ -29,7 +30,9 @@ def test_a_worker_that_died_idle_is_replaced() -> None:
     hot_channels().run(bids=bids, ring1="process")
     with borrowed_worker("ring1", choose_core()) as worker:
         pid = worker.pid
+        ended = worker.fileno()
     os.kill(pid, signal.SIGKILL)
+    assert select.select([ended], [], [], 10)[0]
     assert sorted_rows(hot_channels().run(bids=bids, ring1="process")) == oracle(bids)
 
 
