@@ -148,6 +148,8 @@ def _from_time(given: datetime.time) -> Constant:
 def _from_numpy(given: np.generic) -> Constant:
     if isinstance(given, (np.str_, np.bytes_)):
         return constant(given.item())
+    if isinstance(given, (np.datetime64, np.timedelta64)) and np.datetime_data(given.dtype)[0] == "generic":
+        return Constant(None, None) if np.isnat(given) else constant(given.item())
     if isinstance(given, np.datetime64) and np.datetime_data(given.dtype)[0] in "YMWD":
         days = given.astype("datetime64[D]")
         return Constant(None if np.isnat(days) else int(days.astype(np.int64)), types.DATE, flexible=False)

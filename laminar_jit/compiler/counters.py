@@ -17,5 +17,6 @@ class Counters:
         """Count *count* rows under *name*."""
         setattr(self, name, getattr(self, name) + count)
 
-    def __bool__(self) -> bool:
+    def any(self) -> bool:
+        """Whether anything was counted."""
         return bool(self.overflows or self.divisions_by_zero or self.bad_casts)

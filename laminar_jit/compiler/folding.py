@@ -45,7 +45,7 @@ def _evaluated(node: Node) -> Node:
 
     counters = Counters()
     array = evaluate(node, ONE_ROW, counters)
-    if counters:
+    if counters.any():
         return node
     return literal(constant_value(array, node), node.type)
 
