@@ -27,8 +27,8 @@ from .window_source import write_merge, write_update
 
 __all__ = ["AggregateCall", "KeyColumn", "build_operator_spec"]
 
-EMIT_MODES = ("close", "final")
 UPDATING_MODES = ("watermark", "update", "every", "changes")
+EMIT_MODES = ("close", "final", *UPDATING_MODES)
 LATE_POLICIES = ("drop", "reassign", "side_output")
 WINDOW_KINDS = ("tumble", "hop", "cumulate", "session", "none")
 
@@ -48,7 +48,7 @@ def build_operator_spec(
     """The spec of a window aggregation over rows of *layout*.
 
     *window* is ``{"kind": …}`` with sizes in microseconds, or None for no window.
-    *emit* is ``{"mode": "close"}``; *late* is ``{"policy": "drop"}``,
+    *emit* is ``{"mode": …}`` with one of ``EMIT_MODES``, and an ``interval`` for "every"; *late* is ``{"policy": "drop"}``,
     ``{"policy": "reassign", "max_lateness": …}`` or ``{"policy": "side_output", "channel": …}``.
     *not_null* names row fields that are never NULL. *row_watermarks* says whether the
     watermark in a row moves time; by default it does if the layout has one (an operator
@@ -75,6 +75,8 @@ def build_operator_spec(
         has_session=is_session,
         keeps_emitted=updating,
     )
+    fans_out = updating and window["kind"] in ("hop", "cumulate")
+    operator = "session_aggregate" if is_session else "updating_aggregate" if updating else "window_aggregate"
     source = Source()
     if is_session:
         gap = int(window["gap"])
@@ -89,7 +91,7 @@ def build_operator_spec(
             row_watermarks=row_watermarks,
         )
     else:
-        panes = pane_math(window, updating and window["kind"] in ("hop", "cumulate"))
+        panes = pane_math(window, fans_out)
         write_update(
             source, state, panes, lateness=allowed_lateness, late=late, row_watermarks=row_watermarks
         )
@@ -98,7 +100,7 @@ def build_operator_spec(
     text = module_text(source, state, _title(window, keys, aggregates))
     schema = output_schema(window, keys, aggregates, state, emit)
     spec: dict[str, Any] = {
-        "operator": "session_aggregate" if is_session else "window_aggregate",
+        "operator": operator,
         "layout": layout.to_spec(),
         "window": window,
         "keys": [{"field": key.field, "name": key.name, "type": str(key.type)} for key in keys],
@@ -109,6 +111,7 @@ def build_operator_spec(
         "allowed_lateness": allowed_lateness,
         "row_watermarks": row_watermarks,
         "merges_panes": merges_panes,
+        "fans_out": fans_out,
         "output_schema": base64.b64encode(schema.serialize().to_pybytes()).decode(),
         "kernel": kernel_spec("window", text),
     }
@@ -127,6 +130,12 @@ def _check(
             raise PlanError(f"window {name} is {window[name]} µs; expected a positive duration")
     if emit["mode"] not in EMIT_MODES:
         raise UnsupportedClause(f"EMIT {emit['mode']!r} is not available; there are {', '.join(EMIT_MODES)}")
+    if emit["mode"] == "every" and int(emit.get("interval", 0)) <= 0:
+        raise PlanError("EMIT EVERY needs a positive 'interval' in microseconds")
+    if window["kind"] == "session" and emit["mode"] in UPDATING_MODES:
+        raise UnsupportedClause(
+            f"EMIT {emit['mode']!r} is not available over session windows; use ON WINDOW CLOSE or FINAL"
+        )
     if late["policy"] not in LATE_POLICIES:
         raise UnsupportedClause(
             f"late policy {late['policy']!r} is not available; there are {', '.join(LATE_POLICIES)}"

@@ -13,11 +13,13 @@ def build(spec: dict[str, Any], **options: Any) -> Operator:
     """The operator a spec describes."""
     from .pass_through import PassThrough
     from .session_aggregate import SessionAggregate
+    from .updating import UpdatingAggregate
     from .window_aggregate import WindowAggregate
 
     kinds: dict[str, Any] = {
         "pass_through": PassThrough,
         "session_aggregate": SessionAggregate,
+        "updating_aggregate": UpdatingAggregate,
         "window_aggregate": WindowAggregate,
     }
     operator: Operator = kinds[spec["operator"]](spec, **options)

@@ -18,8 +18,9 @@ from .late import LateRows
 from .pane_directory import Pane, PaneDirectory
 from .window_bounds import WindowBounds
 
-_NEVER = int(words.END_OF_TIME)
-_ALWAYS = int(words.NO_WATERMARK)
+#: Watermarks beyond and before all others.
+NEVER = int(words.END_OF_TIME)
+ALWAYS = int(words.NO_WATERMARK)
 
 
 class WindowAggregate:
@@ -37,15 +38,20 @@ class WindowAggregate:
         self._spec = spec
         self._kind = spec["window"]["kind"]
         self._lateness = int(spec["allowed_lateness"])
-        self._bounds = WindowBounds.of(spec["window"], fans_out=False)
+        self._bounds = WindowBounds.of(spec["window"], spec["fans_out"])
         self._state = np.zeros(words.STATE_BYTES // 8, np.int64)
         self._state_address = self._state.ctypes.data
         self._state[words.WATERMARK // 8] = words.NO_WATERMARK
         self._state[words.NEXT_CLOSE // 8] = words.END_OF_TIME
         self._state[words.NEXT_PART // 8] = words.NO_WATERMARK
-        self._panes = PaneDirectory(spec["state"]["group_bytes"], self._state, capacity=capacity)
+        self._panes = PaneDirectory(
+            spec["state"]["group_bytes"],
+            self._state,
+            capacity=capacity,
+            dirty=spec["state"]["emitted_at"] > 0,
+        )
         self._order: list[int] = []
-        self._closed = _ALWAYS
+        self._closed = ALWAYS
         self._string_offsets = np.array(spec["state"]["string_offsets"], np.int64)
         self._emitter = Emitter(spec)
         self._late = LateRows(spec, self._state)
@@ -81,7 +87,11 @@ class WindowAggregate:
             else:
                 self._grow(self._panes.by_address[int(self._state[words.FULL_PANE // 8])], stop)
         self._late.collect(batch)
-        return out
+        return out + self._after_batch()
+
+    def _after_batch(self) -> list[pa.RecordBatch]:
+        """What is shown because a batch has ended."""
+        return []
 
     def advance(self, watermark: int) -> list[pa.RecordBatch]:
         """Close the windows that end by *watermark*."""
@@ -119,9 +129,9 @@ class WindowAggregate:
 
     def _set_next_close(self) -> None:
         """When the earliest window with rows closes: that of the earliest open pane."""
-        due = _NEVER
+        due = NEVER
         if self._order and self._kind != "none":
-            due = min(self._bounds.next_end(self._order[0], self._closed) + self._lateness, _NEVER)
+            due = min(self._bounds.next_end(self._order[0], self._closed) + self._lateness, NEVER)
         self._state[words.NEXT_CLOSE // 8] = due
 
     def _close_due(self) -> list[pa.RecordBatch]:
@@ -153,7 +163,7 @@ class WindowAggregate:
     def _due_through(self) -> int:
         """Windows that end by this time are closed."""
         watermark = self.watermark
-        return watermark if watermark in (_ALWAYS, _NEVER) else watermark - self._lateness
+        return watermark if watermark in (ALWAYS, NEVER) else watermark - self._lateness
 
     def _merged(self, end: int) -> pa.RecordBatch:
         """The window that ends at *end*, from its panes."""
