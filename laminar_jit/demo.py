@@ -6,7 +6,6 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -67,7 +66,9 @@ def run_demo(console: Console) -> bool:
     for ring1 in ("inline", "process"):
         # Once for what only a first run pays: compiling, and starting the process.
         query.run(bids=bids.slice(0, 10_000), ring1=ring1)
-        answers[ring1], seconds = _timed(lambda ring1=ring1: query.run(bids=bids, ring1=ring1))
+        start = time.perf_counter()
+        answers[ring1] = query.run(bids=bids, ring1=ring1)
+        seconds = time.perf_counter() - start
         console.print(f"Ring 1 {ring1:8} {EVENTS / seconds / 1e6:7.1f} M events/s")
     console.print(_shown(answers["inline"]))
     right = answers["inline"].equals(answers["process"])
@@ -76,12 +77,6 @@ def run_demo(console: Console) -> bool:
     console.rule("All answers agree" if right else "[red]ANSWERS DIFFER[/red]")
     console.print("Next: README.md, docs/architecture.md, docs/semantics.md, `make test`, `make bench-quick`")
     return right
-
-
-def _timed(work: Callable[[], Any]) -> tuple[Any, float]:
-    start = time.perf_counter()
-    answer = work()
-    return answer, time.perf_counter() - start
 
 
 def _shown(result: pa.Table, rows: int = 6) -> Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .pipeline import Pipeline
+from .plan import Plan
 from .runtime.affinity import allowed_cores
 
 
@@ -29,6 +30,5 @@ def explain(pipeline: Pipeline, *, codegen: bool = False, ring1: str = "auto") -
     return "\n".join(lines)
 
 
-def _indented(pipeline: Pipeline) -> list[tuple[int, object]]:
-    nodes = list(pipeline.plan.walk())
-    return [(depth, node) for depth, node in enumerate(reversed(nodes))]
+def _indented(pipeline: Pipeline) -> list[tuple[int, Plan]]:
+    return list(enumerate(reversed(list(pipeline.plan.walk()))))

@@ -157,7 +157,7 @@ def _name_of(expression: Any, where: str) -> str:
             f"{where} was given {expression!r} of type {type(expression).__name__}; "
             "expected a column name or an expression."
         )
-    return expression.output_name()
+    return expression.output_name
 
 
 class GroupedQuery:

@@ -1,0 +1,1 @@
+"""Processes and memory: segments, rings, the bridge, workers and operators."""

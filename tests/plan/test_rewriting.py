@@ -21,20 +21,20 @@ def test_filter_after_project_sees_the_alias() -> None:
         lj.source("s", SCHEMA).select(c=lj.col("a") + 1).filter(lj.col("c") > 5).select(d=lj.col("c") * 2)
     )
     assert [repr(predicate) for predicate in stage.predicates] == ["((a + 1:int64) > 5:int64)"]
-    assert {name: repr(node) for name, node in stage.columns.items()} == {
-        "d": "((a + 1:int64) * 2:int64)"
-    }
+    assert {name: repr(node) for name, node in stage.columns.items()} == {"d": "((a + 1:int64) * 2:int64)"}
 
 
 def test_an_alias_may_take_the_name_of_another_column() -> None:
     query = (
-        lj.source("s", SCHEMA)
-        .select(a=lj.col("b"), b=lj.col("a"))
-        .filter(lj.col("a") > 10)
-        .select("a", "b")
+        lj.source("s", SCHEMA).select(a=lj.col("b"), b=lj.col("a")).filter(lj.col("a") > 10).select("a", "b")
     )
     table = pa.table({"a": [1, 20], "b": [30, 2], "unused": ["x", "y"]})
     assert query.run(s=table).to_pylist() == [{"a": 30, "b": 1}]
+
+
+def test_columns_are_named_by_their_expression_or_alias() -> None:
+    query = lj.source("s", SCHEMA).select(lj.col("a"), (lj.col("a") + lj.col("b")).alias("both"), one=1)
+    assert query.run(s=pa.table({"a": [1], "b": [2]})).to_pylist() == [{"a": 1, "both": 3, "one": 1}]
 
 
 def test_only_columns_that_are_read_are_asked_for() -> None:
@@ -68,7 +68,9 @@ def test_doubling_thirty_times_stays_small() -> None:
 def test_ten_chained_stages_equal_duckdb() -> None:
     query = lj.source("s", SCHEMA).select("a", "b")
     for step in range(5):
-        query = query.filter(lj.col("a") % 7 != step).select(a=lj.col("a") + lj.col("b"), b=lj.col("b") + step)
+        query = query.filter(lj.col("a") % 7 != step).select(
+            a=lj.col("a") + lj.col("b"), b=lj.col("b") + step
+        )
     table = pa.table({"a": list(range(1000)), "b": [value % 13 for value in range(1000)]})
     inner = "t"
     for step in range(5):

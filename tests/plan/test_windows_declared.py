@@ -56,7 +56,7 @@ def test_types_that_do_not_fit_are_refused() -> None:
     with pytest.raises(TypeMismatch, match=r"x.*int64.*timestamp"):
         lj.source("s", {"x": "int64"}, time="x")
     with pytest.raises(TypeMismatch, match=r"sum\(string\)"):
-        SOURCE.group_by(window=lj.tumble("10s")).agg(total=lj.sum("k")).schema
+        SOURCE.group_by(window=lj.tumble("10s")).agg(total=lj.sum("k")).explain()
     with pytest.raises(TypeMismatch, match="2 argument"):
         lj.corr("x")
     with pytest.raises(TypeMismatch, match="expected an aggregate"):
