@@ -14,6 +14,7 @@ from typing import Any, NoReturn, TypeAlias
 from .constants import Constant, constant
 from .durations import Duration, parse_duration
 from .errors import TypeMismatch
+from .expression_operators import Operators
 from .expression_strings import StringMethods
 from .expression_text import expression_text
 from .expression_time import TimeMethods
@@ -23,7 +24,7 @@ from .types import DURATION, DataType
 Text: TypeAlias = str
 
 
-class Expr:
+class Expr(Operators):
     """A computation over the columns of a row. Build with ``col``, ``lit`` and operators."""
 
     __slots__ = ("alias_name", "arguments", "operation", "value")
@@ -49,11 +50,12 @@ class Expr:
         """The expression of *operation* over this one and *others*."""
         return Expr(operation, (self, *(lift(other) for other in others)), value)
 
+    def apply_reversed(self, operation: Text, other: Any) -> Expr:
+        """The expression of *operation* over *other* and this one."""
+        return Expr(operation, (lift(other), self))
+
     def __repr__(self) -> Text:
         return expression_text(self)
-
-    # An expression equals only itself: == builds a comparison.
-    __hash__ = object.__hash__
 
     # Names.
 
@@ -70,81 +72,10 @@ class Expr:
             return self.alias_name
         return str(self.value) if self.operation == "column" else expression_text(self)
 
-    # Arithmetic.
-
-    def __add__(self, other: Any) -> Expr:
-        return self.apply("add", other)
-
-    def __radd__(self, other: Any) -> Expr:
-        return lift(other).apply("add", self)
-
-    def __sub__(self, other: Any) -> Expr:
-        return self.apply("subtract", other)
-
-    def __rsub__(self, other: Any) -> Expr:
-        return lift(other).apply("subtract", self)
-
-    def __mul__(self, other: Any) -> Expr:
-        return self.apply("multiply", other)
-
-    def __rmul__(self, other: Any) -> Expr:
-        return lift(other).apply("multiply", self)
-
-    def __truediv__(self, other: Any) -> Expr:
-        return self.apply("divide", other)
-
-    def __rtruediv__(self, other: Any) -> Expr:
-        return lift(other).apply("divide", self)
-
-    def __floordiv__(self, other: Any) -> Expr:
-        return self.apply("integer_divide", other)
-
-    def __rfloordiv__(self, other: Any) -> Expr:
-        return lift(other).apply("integer_divide", self)
-
-    def __mod__(self, other: Any) -> Expr:
-        return self.apply("modulo", other)
-
-    def __rmod__(self, other: Any) -> Expr:
-        return lift(other).apply("modulo", self)
-
-    def __pow__(self, other: Any) -> Expr:
-        return self.apply("power", other)
-
-    def __rpow__(self, other: Any) -> Expr:
-        return lift(other).apply("power", self)
-
-    def __neg__(self) -> Expr:
-        return self.apply("negate")
-
     def __pos__(self) -> Expr:
         return self
 
-    def __abs__(self) -> Expr:
-        return self.apply("abs")
-
-    def __round__(self, digits: int = 0) -> Expr:
-        return self.round(digits)
-
     # Comparison.
-
-    def __eq__(self, other: object) -> Expr:  # type: ignore[override]
-        return self.apply("equal", other)
-
-    def __ne__(self, other: object) -> Expr:  # type: ignore[override]
-        return self.apply("not_equal", other)
-
-    def __lt__(self, other: Any) -> Expr:
-        return self.apply("less", other)
-
-    def __le__(self, other: Any) -> Expr:
-        return self.apply("less_equal", other)
-
-    def __gt__(self, other: Any) -> Expr:
-        return self.apply("greater", other)
-
-    def __ge__(self, other: Any) -> Expr:
-        return self.apply("greater_equal", other)
 
     def eq_missing(self, other: Any) -> Expr:
         """Equality in which NULL equals NULL (SQL: IS NOT DISTINCT FROM)."""
@@ -178,40 +109,7 @@ class Expr:
 
     isin = is_in
 
-    # Logic on booleans, bits on integers: decided by the operands' types.
-
-    def __and__(self, other: Any) -> Expr:
-        return self.apply("ampersand", other)
-
-    def __rand__(self, other: Any) -> Expr:
-        return lift(other).apply("ampersand", self)
-
-    def __or__(self, other: Any) -> Expr:
-        return self.apply("bar", other)
-
-    def __ror__(self, other: Any) -> Expr:
-        return lift(other).apply("bar", self)
-
-    def __xor__(self, other: Any) -> Expr:
-        return self.apply("caret", other)
-
-    def __rxor__(self, other: Any) -> Expr:
-        return lift(other).apply("caret", self)
-
-    def __invert__(self) -> Expr:
-        return self.apply("tilde")
-
-    def __lshift__(self, other: Any) -> Expr:
-        return self.apply("shift_left", other)
-
-    def __rlshift__(self, other: Any) -> Expr:
-        return lift(other).apply("shift_left", self)
-
-    def __rshift__(self, other: Any) -> Expr:
-        return self.apply("shift_right", other)
-
-    def __rrshift__(self, other: Any) -> Expr:
-        return lift(other).apply("shift_right", self)
+    # Bits.
 
     def bit_and(self, other: Any) -> Expr:
         """Bitwise and."""
@@ -280,6 +178,8 @@ class Expr:
     def round(self, digits: int = 0) -> Expr:
         """Rounded to *digits* after the point, half away from zero."""
         return self.apply("round", value=_integer(digits, "round: digits"))
+
+    __round__ = round
 
     def floor(self) -> Expr:
         """Greatest whole number not above."""
