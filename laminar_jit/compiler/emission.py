@@ -68,7 +68,7 @@ class Emission:
     """
 
     def __init__(
-        self, columns: dict[str, int], left: dict[Node, int], pool: LiteralPool, *, dense: bool
+        self, columns: dict[str, int], left: dict[Node, int], pool: LiteralPool, *, dense: bool, depth: int
     ) -> None:
         self.columns = columns
         self.left = left
@@ -84,7 +84,7 @@ class Emission:
         self.counted: str | None = None
         self._values: dict[Node, Value] = {}
         self._declared: set[str] = set()
-        self._depth = 2
+        self._depth = depth
         self._calls = 0
         self._number = 0
 

@@ -24,8 +24,6 @@ def emit_row(
     emission: Emission, layout: RowLayout, values: list[Value], keys: tuple[int, ...], timed: bool
 ) -> None:
     """Write all fields of the next slot, whose address is the local ``slot``."""
-    emission.comment("row")
-    emission.line(f"slot = rows + ((position + written) & mask) * {layout.row_bytes}")
     if layout.has_heap:
         _emit_strings(emission, layout, values)
     hashed = emit_hash(emission, [values[key] for key in keys]) if keys else "np.uint64(0)"
@@ -69,7 +67,6 @@ def _emit_field(emission: Emission, offset: int, kind: str, value: Value) -> Non
 
 def _emit_strings(emission: Emission, layout: RowLayout, values: list[Value]) -> None:
     """Strings first: they are what a row may have no room for."""
-    emission.line("heap_before = heap_position")
     for number, (field, value) in enumerate(zip(layout.fields, values)):
         if field.kind != "string":
             continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass
 
 from . import (  # noqa: F401 - they register emitters
@@ -60,6 +61,8 @@ PARAMETERS = (
     "state",
 )
 
+_LINE_LENGTH = 110
+
 #: Stands for the name of the function until its hash is known.
 NAME = "ring0_name"
 
@@ -104,15 +107,22 @@ class KernelWriter:
         dense: bool,
     ) -> None:
         self.spec = spec
-        self.emission = Emission(columns, left, pool, dense=dense)
         self.branch_free = branch_free(spec)
+        # Without strings every row fits its slot, so rows are written in runs of slots that lie side by
+        # side: no look at the room, and no wrapping around, within a run.
+        self.in_runs = not any(node.type.is_text for node in evaluated(*spec.roots))
+        self.emission = Emission(columns, left, pool, dense=dense, depth=3 if self.in_runs else 2)
 
     def write(self) -> KernelText:
         emission = self.emission
         self._time()
         selected = self._predicates()
         self._outputs()
-        emission.line(f"written += {selected or 1}")
+        if self.in_runs:
+            taken = self.spec.layout.row_bytes
+            emission.line(f"slot += {f'{taken} if {selected} else 0' if selected else taken}")
+        else:
+            emission.line("written += 1")
         lines = [*self._head(), *emission.lines, *self._tail()]
         return KernelText("\n".join(lines) + "\n", frozenset(emission.imports))
 
@@ -122,7 +132,11 @@ class KernelWriter:
 
     @property
     def _may_stop_within_row(self) -> bool:
-        return self.spec.layout.has_heap or self.emission.uses_scratch
+        return self._has_heap or self.emission.uses_scratch
+
+    @property
+    def _has_heap(self) -> bool:
+        return self.spec.layout.has_heap
 
     def evaluate(self, node: Node) -> Value:
         """The value of *node*; arguments first, so that deep trees need no deep recursion."""
@@ -174,6 +188,9 @@ class KernelWriter:
             key = " (key)" if number in self.spec.keys else ""
             emission.comment(f"field {number}{key}: {name} = {format_node(node)}")
             values.append(self.evaluate(node))
+        emission.comment("row")
+        if not self.in_runs:
+            emission.line(f"slot = rows + ((position + written) & mask) * {self.spec.layout.row_bytes}")
         emit_row(emission, self.spec.layout, values, self.spec.keys, self._timed)
 
     def _counted(self) -> list[str]:
@@ -188,6 +205,8 @@ class KernelWriter:
         names = self._counted()
         if self._timed:
             names.append("max_ts")
+        if self._has_heap:
+            names.append("heap_position")
         return names + (["next_watermark"] if self.spec.watermarked else [])
 
     def _head(self) -> list[str]:
@@ -203,40 +222,58 @@ class KernelWriter:
                 "next_watermark = max(max_ts, lowest) - delay",
             ]
         body += [f"{name} = 0" for name in self._counted()]
-        if spec.layout.has_heap:
+        if self._has_heap:
             body.append("heap_limit = heap_position + heap_room")
-            body.append("heap_before = heap_position")
         body += ["written = 0", f"stop = {use('DONE')}", "next_row = last"]
         if self._may_stop_within_row:
             body += [f"{name}_before = {name}" for name in self._carried()]
+        body += self._loop_of_runs() if self.in_runs else self._loop_of_rows()
         head = [f"def {NAME}(", *(f"{INDENT}{name}," for name in PARAMETERS), "):"]
-        loop = ["for row in range(first, last):"]
-        loop += [
-            INDENT + line
-            for line in (
-                "if written == room:",
-                f"{INDENT}stop = {use('ROWS_FULL')}",
-                f"{INDENT}next_row = row",
-                f"{INDENT}break",
-            )
+        return head + [INDENT + line for line in body]
+
+    def _full(self) -> list[str]:
+        return [
+            f"{INDENT}if written == room:",
+            f"{INDENT * 2}stop = {self.emission.use('ROWS_FULL')}",
+            f"{INDENT * 2}next_row = row",
+            f"{INDENT * 2}break",
         ]
+
+    def _loop_of_rows(self) -> list[str]:
+        lines = ["for row in range(first, last):", *self._full()]
         if self._may_stop_within_row:
-            loop += [f"{INDENT}{name}_before = {name}" for name in self._carried()]
-        if emission.uses_scratch:
-            loop.append(f"{INDENT}scratch_used = 0")
-        return head + [INDENT + line for line in body + loop]
+            lines += [f"{INDENT}{name}_before = {name}" for name in self._carried()]
+        if self.emission.uses_scratch:
+            lines.append(f"{INDENT}scratch_used = 0")
+        return lines
+
+    def _loop_of_runs(self) -> list[str]:
+        return [
+            "row = first",
+            "while row < last:",
+            *self._full(),
+            f"{INDENT}# As many rows as have their slots side by side.",
+            f"{INDENT}place = (position + written) & mask",
+            f"{INDENT}count = min(last - row, min(room - written, mask + 1 - place))",
+            f"{INDENT}run = rows + place * {self.spec.layout.row_bytes}",
+            f"{INDENT}slot = run",
+            f"{INDENT}for row in range(row, row + count):",
+        ]
 
     def _tail(self) -> list[str]:
         emission, spec = self.emission, self.spec
         use = emission.use
         lines = []
+        if self.in_runs:
+            lines += [
+                f"{INDENT}row += 1",
+                f"{INDENT}written += (slot - run) // {spec.layout.row_bytes}",
+            ]
         if self._may_stop_within_row:
-            codes = ["HEAP_FULL"] * spec.layout.has_heap + ["SCRATCH_FULL"] * emission.uses_scratch
+            codes = ["HEAP_FULL"] * self._has_heap + ["SCRATCH_FULL"] * emission.uses_scratch
             lines.append(f"if {' or '.join(f'stop == {use(code)}' for code in codes)}:")
             lines.append(f"{INDENT}# The row it stopped at is read again: nothing of it may count twice.")
             lines += [f"{INDENT}{name} = {name}_before" for name in self._carried()]
-            if spec.layout.has_heap:
-                lines.append(f"{INDENT}heap_position = heap_before")
         if self._timed:
             lines.append(f"state[{use('MAX_TS')}] = max_ts")
         lines += [
@@ -278,8 +315,17 @@ def kernel_source(spec: Ring0Spec, columns: dict[str, int], left: dict[Node, int
     ]
     lines += ["import numpy as np", ""]
     for module in sorted(by_module):
-        names = ", ".join(sorted(by_module[module]))
-        lines.append(f"from laminar_jit.kernels.{module} import {names}")
+        lines += _import_lines(module, sorted(by_module[module]))
     for text in texts:
         lines += ["", "", "@kernel", text.body.rstrip("\n")]
     return "\n".join(lines) + "\n"
+
+
+def _import_lines(module: str, names: list[str]) -> list[str]:
+    line = f"from laminar_jit.kernels.{module} import {', '.join(names)}"
+    if len(line) <= _LINE_LENGTH:
+        return [line]
+    wrapped = textwrap.wrap(
+        ", ".join(names) + ",", _LINE_LENGTH, initial_indent=INDENT, subsequent_indent=INDENT
+    )
+    return [f"from laminar_jit.kernels.{module} import (", *wrapped, ")"]
