@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .hashing import INLINE_STRING_BYTES
+from .hashing import INLINE_STRING_BYTES, hash_finish, hash_start, hash_string, hash_word
 from .jit import kernel
 from .memory import copy_bytes, load_int64, load_uint8, store_int32, store_int64
 from .panes import HEAP, HEAP_GARBAGE, HEAP_USED
@@ -68,6 +68,20 @@ def order_float32(bits):
 def order_uint64(bits):
     """A word that orders as the unsigned number does."""
     return bits ^ _MIN
+
+
+@kernel
+def hashed_word(word):
+    """A hash of one stored word."""
+    return np.int64(hash_finish(hash_word(hash_start(), np.uint64(word))))
+
+
+@kernel
+def hashed_string(field, heap, mask):
+    """A hash of a string in place."""
+    address, length = row_string(field, heap, mask)
+    head, rest = np.uint64(load_int64(field)), np.uint64(load_int64(field + 8))
+    return np.int64(hash_finish(hash_string(hash_start(), head, rest, address)))
 
 
 @kernel

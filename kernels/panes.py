@@ -34,6 +34,10 @@ DIRTY_COUNT = 80
 FREE_GROUP = 88
 #: Heap bytes that no record refers to any more.
 HEAP_GARBAGE = 96
+#: Entries of all values that some aggregate needs: address, how many, and room.
+LOG = 104
+LOG_USED = 112
+LOG_LIMIT = 120
 PANE_BYTES = 128
 
 # --- operator state ------------------------------------------------------------
@@ -84,6 +88,7 @@ CLOSE_DUE = 1
 PANE_MISSING = 2
 GROUPS_FULL = 3
 HEAP_FULL = 4
+LOG_FULL = 5
 
 #: Before any watermark, and after the last.
 NO_WATERMARK = np.int64(-(2**63))

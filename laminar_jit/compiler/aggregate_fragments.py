@@ -52,6 +52,10 @@ def argument(layout: GroupLayout, form: str, number: int) -> str:
         return f"at + F{number}, heap, heap_mask, pane"
     if form == "float":
         return f"np.float64(load_{kind}(at + F{number}))"
+    if form == "hashed_string":
+        return f"hashed_string(at + F{number}, heap, heap_mask)"
+    if form == "hashed":
+        return f"hashed_word({key_word(layout, number)})"
     word = word_of(layout, number)
     if form == "order" and kind in ("float32", "float64", "uint64"):
         return f"order_{kind}({word})"
@@ -94,6 +98,39 @@ def add_updates(source: Source, layout: GroupLayout, indent: int) -> None:
             source.add(inner, f"{call}({', '.join([f'group + {offset}', *values])})")
 
 
+def add_log_entry(source: Source, layout: GroupLayout, indent: int) -> None:
+    """Append the row's values to the log of ``pane``, if some aggregate takes them."""
+    if not layout.logged:
+        return
+    source.add(indent, "bits = np.int64(0)")
+    for bit, component in enumerate(layout.logged):
+        condition = condition_of(layout, component)
+        if condition:
+            source.add(indent, f"if {condition}:\n    bits |= {1 << bit}")
+        else:
+            source.add(indent, f"bits |= {1 << bit}")
+    source.add(indent, "if bits != 0:")
+    inner = indent + 1
+    source.add(
+        inner,
+        f"""
+log_used = load_int64(pane + LOG_USED)
+entry_at = load_int64(pane + LOG) + log_used * {layout.log_bytes}
+store_int64(pane + LOG_USED, log_used + 1)
+store_int64(entry_at, (group - groups) // {layout.bytes})
+store_int64(entry_at + 8, ts)
+store_int64(entry_at + 16, bits)
+""",
+    )
+    for (form, number), at in layout.log_at.items():
+        if form == "string":
+            null = null_test(layout, number)
+            keep = f"keep_string(entry_at + {at}, at + F{number}, heap, heap_mask, pane)"
+            source.add(inner, f"if not ({null}):\n    {keep}" if null else keep)
+        else:
+            source.add(inner, f"store_int64(entry_at + {at}, {argument(layout, form, number)})")
+
+
 def add_group_start(source: Source, layout: GroupLayout, indent: int) -> None:
     """Write hash, keys and empty accumulators of the new record ``group``."""
     source.add(indent, "store_int64(group, hashed)")
@@ -121,6 +158,10 @@ def add_group_start(source: Source, layout: GroupLayout, indent: int) -> None:
         source.add(indent, f"store_int64(group + {layout.dirty_at}, 0)")
     for component, offset in layout.component_at.items():
         source.add(indent, f"{source.accumulator(component.kind + '_start')}(group + {offset})")
+        if layout.keeps_emitted and component.kind in STRING_AT:
+            # Nothing was shown yet: the copy refers to no string.
+            copy = offset + STRING_AT[component.kind] + layout.emitted_at - layout.components_from
+            source.add(indent, f"store_int64(group + {copy}, -1)")
 
 
 def null_test(layout: GroupLayout, number: int) -> str:

@@ -172,12 +172,79 @@ def _bits(call: _Call) -> Recipe:
     return Recipe(parts, "word", {}, call.types[0].to_arrow())
 
 
+def _approx_distinct(call: _Call) -> Recipe:
+    if call.types[0].is_wide:
+        raise call.refuse("any type but a decimal of more than 18 digits")
+    form = "hashed_string" if call.types[0].is_text else "hashed"
+    sketch = call.component("distinct_sketch", (form, call.fields[0]))
+    return Recipe({"sketch": sketch}, "sketch", {}, pa.int64())
+
+
+def _collect(call: _Call, function: str, result: pa.DataType, **options: Any) -> Recipe:
+    """From a log of all values; the group keeps nothing but their count."""
+    given = call.types[0]
+    if given.is_wide:
+        raise call.refuse("any type but a decimal of more than 18 digits")
+    form = "string" if given.is_text else "order"
+    parts = {"count": call.count, "log": call.component("log", (form, call.fields[0]))}
+    more = {"function": function, "kind": given.row_kind, "scale": given.scale, "distinct": False}
+    return Recipe(parts, "collect", more | options, result)
+
+
+def _percentile(call: _Call) -> Recipe:
+    given = call.types[0]
+    if call.function == "median":
+        fraction: Any = 0.5
+    elif len(call.parameters) == 1:
+        fraction = call.parameters[0]
+    else:
+        raise TypeMismatch(f"{call.function} takes one fraction between 0 and 1, {call.parameters!r} given")
+    if isinstance(fraction, bool) or not isinstance(fraction, (int, float)) or not 0 <= fraction <= 1:
+        raise TypeMismatch(f"{call.function} takes a fraction between 0 and 1, {fraction!r} given")
+    if call.function in ("percentile_disc",):
+        return _collect(call, "percentile_disc", given.to_arrow(), fraction=float(fraction))
+    if not given.is_numeric:
+        raise call.refuse("a number")
+    return _collect(call, "percentile_cont", pa.float64(), fraction=float(fraction))
+
+
+def _array_agg(call: _Call) -> Recipe:
+    return _collect(call, "array_agg", pa.list_(call.types[0].to_arrow()))
+
+
+def _string_agg(call: _Call) -> Recipe:
+    if call.types[0].name != "string":
+        raise call.refuse("a string")
+    separator = call.parameters[0] if call.parameters else ","
+    if len(call.parameters) > 1 or not isinstance(separator, str):
+        raise TypeMismatch(f"string_agg takes one separator text, {call.parameters!r} given")
+    return _collect(call, "string_agg", pa.string(), separator=separator)
+
+
+def _mode(call: _Call) -> Recipe:
+    return _collect(call, "mode", call.types[0].to_arrow())
+
+
+def _distinct(call: _Call, plain: Recipe) -> Recipe:
+    """An aggregate over the distinct values only."""
+    if plain.finish == "collect":
+        return Recipe(plain.components, "collect", plain.options | {"distinct": True}, plain.result)
+    if call.function in ("count", "sum", "avg") and len(call.fields) == 1:
+        return _collect(call, call.function, plain.result, distinct=True)
+    raise UnsupportedClause(
+        f"{call.function}(DISTINCT …) is not available over windows; count, sum, avg, array_agg, string_agg "
+        "and percentiles are. Group by the value first, then aggregate."
+    )
+
+
 @dataclass(frozen=True)
 class _Function:
     build: Callable[[_Call], Recipe]
     arguments: tuple[int, ...]
     #: Whether DISTINCT changes nothing.
     ignores_duplicates: bool = False
+    #: How many parameters beside the arguments.
+    parameters: tuple[int, ...] = (0,)
 
 
 FUNCTIONS: dict[str, _Function] = {
@@ -195,6 +262,14 @@ FUNCTIONS: dict[str, _Function] = {
     "bit_and": _Function(_bits, (1,), True),
     "bit_or": _Function(_bits, (1,), True),
     "bit_xor": _Function(_bits, (1,)),
+    "approx_count_distinct": _Function(_approx_distinct, (1,), True),
+    "median": _Function(_percentile, (1,), parameters=(0,)),
+    "percentile_cont": _Function(_percentile, (1,), parameters=(1,)),
+    "percentile_disc": _Function(_percentile, (1,), parameters=(1,)),
+    "approx_percentile": _Function(_percentile, (1,), parameters=(1,)),
+    "array_agg": _Function(_array_agg, (1,)),
+    "string_agg": _Function(_string_agg, (1,), parameters=(0, 1)),
+    "mode": _Function(_mode, (1,)),
     **{name: _Function(_moments, (1,)) for name in ("var_samp", "var_pop", "stddev_samp", "stddev_pop")},
     **{
         name: _Function(_moments, (2,))
@@ -228,6 +303,11 @@ ALIASES = {
     "argmin": "arg_min",
     "argmax": "arg_max",
     "every": "bool_and",
+    "approx_distinct": "approx_count_distinct",
+    "quantile_cont": "percentile_cont",
+    "quantile_disc": "percentile_disc",
+    "collect_list": "array_agg",
+    "listagg": "string_agg",
     "logical_and": "bool_and",
     "logical_or": "bool_or",
 }
@@ -253,14 +333,13 @@ def recipe(
     if len(fields) not in entry.arguments or len(types) != len(fields):
         wanted = " or ".join(str(one) for one in entry.arguments)
         raise TypeMismatch(f"{function} takes {wanted} argument(s), {len(fields)} given")
-    if distinct and not entry.ignores_duplicates:
-        raise UnsupportedClause(
-            f"{function}(DISTINCT …) is not available over windows; group by the value first, then aggregate"
-        )
-    if parameters:
-        raise UnsupportedClause(f"{function} takes no parameters; {tuple(parameters)!r} given")
+    if len(parameters) not in entry.parameters:
+        wanted = " or ".join(str(one) for one in entry.parameters)
+        raise UnsupportedClause(f"{function} takes {wanted} parameter(s); {tuple(parameters)!r} given")
     parsed = tuple(DataType.parse(one) for one in types)
-    return entry.build(_Call(name, tuple(fields), parsed, condition, tuple(parameters)))
+    call = _Call(name, tuple(fields), parsed, condition, tuple(parameters))
+    plain = entry.build(call)
+    return _distinct(call, plain) if distinct and not entry.ignores_duplicates else plain
 
 
 def result_type(

@@ -20,6 +20,7 @@ from ..kernels import accumulators, groups, jit, key_words, memory, panes, sessi
 from ..runtime.operators.kernel_file import place_kernel
 from ..runtime.rows import RowLayout
 from .aggregate_fragments import Source
+from .aggregate_functions import Recipe
 from .aggregate_state import AggregateCall, GroupLayout, KeyColumn, build_layout
 from .session_source import write_session_update
 from .window_math import pane_math
@@ -77,6 +78,11 @@ def build_operator_spec(
     )
     fans_out = updating and window["kind"] in ("hop", "cumulate")
     operator = "session_aggregate" if is_session else "updating_aggregate" if updating else "window_aggregate"
+    if is_session and state.logged:
+        raise UnsupportedClause(
+            "aggregates that need all values of a group (DISTINCT, median, percentiles, array_agg, string_agg, "
+            "mode) are not available over session windows; approx_count_distinct is"
+        )
     source = Source()
     if is_session:
         gap = int(window["gap"])
@@ -172,6 +178,7 @@ def aggregate_specs(aggregates: Sequence[AggregateCall], state: GroupLayout) -> 
     """What the runtime needs to finish each aggregate from its components."""
     return [
         {
+            "log": _log_spec(recipe, state),
             "name": call.name,
             "function": call.function,
             "finish": recipe.finish,
@@ -179,10 +186,20 @@ def aggregate_specs(aggregates: Sequence[AggregateCall], state: GroupLayout) -> 
             "components": {
                 name: state.component_at[state.stored(component)]
                 for name, component in recipe.components.items()
+                if component.kind != "log"
             },
         }
         for call, recipe in zip(aggregates, state.recipes, strict=True)
     ]
+
+
+def _log_spec(recipe: Recipe, state: GroupLayout) -> dict[str, Any] | None:
+    component = recipe.components.get("log")
+    if component is None:
+        return None
+    stored = state.stored(component)
+    at = state.log_at[stored.arguments[0]]
+    return {"bit": state.logged.index(stored), "at": at, "kind": recipe.options["kind"]}
 
 
 def _title(window: dict[str, Any], keys: Sequence[KeyColumn], aggregates: Sequence[AggregateCall]) -> str:

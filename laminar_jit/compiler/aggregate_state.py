@@ -56,6 +56,10 @@ class GroupLayout:
     #: (row NULL word, mask of its key bits, offset in the record)
     key_nulls: list[tuple[int, int, int]] = field(default_factory=list)
     component_at: dict[Component, int] = field(default_factory=dict)
+    #: Aggregates that take entries of the log, by their bit; where values stand in an entry.
+    logged: list[Component] = field(default_factory=list)
+    log_at: dict[tuple[str, int], int] = field(default_factory=dict)
+    log_bytes: int = 0
     session_at: int = 0
     arrival_at: int = 0
     dirty_at: int = 0
@@ -90,7 +94,9 @@ class GroupLayout:
         for one in self.recipes:
             for component in one.components.values():
                 stored = self.stored(component)
-                if stored not in self.component_at:
+                if stored.kind == "log":
+                    self._add_logged(stored)
+                elif stored not in self.component_at:
                     self.component_at[stored] = at
                     at += 8 * WORDS[stored.kind]
         self.components_to = at
@@ -98,6 +104,18 @@ class GroupLayout:
             self.emitted_at = at
             at += self.components_to - self.components_from
         self.bytes = at
+
+    def _add_logged(self, component: Component) -> None:
+        if component in self.logged:
+            return
+        self.logged.append(component)
+        if len(self.logged) > 63:
+            raise UnsupportedClause("more than 63 aggregates that need all values of a group in one query")
+        self.log_bytes = self.log_bytes or LOG_HEADER_BYTES
+        for value in component.arguments:
+            if value not in self.log_at:
+                self.log_at[value] = self.log_bytes
+                self.log_bytes += 16 if value[0] == "string" else 8
 
     def kind(self, number: int) -> str:
         """The storage kind of a row field."""
@@ -126,7 +144,7 @@ class GroupLayout:
         found = [key.field for key in self.keys if self.kind(key.field) == "string"]
         for component in self.component_at:
             found += [number for form, number in component.arguments if form == "string"]
-        return found
+        return found + [number for form, number in self.log_at if form == "string"]
 
     def to_spec(self) -> dict[str, Any]:
         """What the runtime needs to read records."""
@@ -140,6 +158,8 @@ class GroupLayout:
             "dirty_at": self.dirty_at,
             "components": [self.components_from, self.components_to],
             "emitted_at": self.emitted_at,
+            "log_bytes": self.log_bytes,
+            "log_strings": any(form == "string" for form, _ in self.log_at),
         }
 
     def _null_place(self, key: KeyColumn) -> list[int] | None:
@@ -147,6 +167,10 @@ class GroupLayout:
             if key.field // 64 == word and mask & signed(1 << (key.field % 64)):
                 return [at, key.field % 64]
         return None
+
+
+#: Group number, event time and bits of an entry of the log.
+LOG_HEADER_BYTES = 24
 
 
 def signed(word: int) -> int:

@@ -8,6 +8,7 @@ from .aggregate_fragments import (
     Source,
     add_group_start,
     add_key_words,
+    add_log_entry,
     add_merges,
     add_null_words,
     add_updates,
@@ -196,6 +197,16 @@ def write_heap_check(source: Source, layout: GroupLayout, indent: int) -> None:
         needs.append(
             f"(0 if {null} else heap_bytes(at + F{number}))" if null else f"heap_bytes(at + F{number})"
         )
+    if layout.logged:
+        source.add(
+            indent,
+            """
+if load_int64(pane + LOG_USED) >= load_int64(pane + LOG_LIMIT):
+    store_int64(state + FULL_PANE, pane)
+    stop = LOG_FULL
+    break
+""",
+        )
     if not needs:
         return
     source.add(indent, f"needed = {' + '.join(needs)}")
@@ -250,6 +261,7 @@ if entry == 0:
 
 def _write_group_update(source: Source, layout: GroupLayout, indent: int) -> None:
     add_updates(source, layout, indent)
+    add_log_entry(source, layout, indent)
     if layout.keeps_emitted:
         source.add(
             indent,
@@ -265,9 +277,12 @@ if flags & 1 == 0:
 
 
 def write_merge(source: Source, layout: GroupLayout) -> None:
-    """``merge``: merge every group of one pane into another, which has room for all of them."""
+    """``merge``: merge every group of one pane into another, which has room for all of them.
+
+    *places* receives, for each group, its number in the other pane.
+    """
     add = source.add
-    add(0, "\n\n@kernel\ndef merge(pane, other_pane):")
+    add(0, "\n\n@kernel\ndef merge(pane, other_pane, places):")
     add(
         1,
         """
@@ -330,3 +345,4 @@ if load_int64(other + {layout.arrival_at}) < load_int64(group + {layout.arrival_
 """,
         )
     add_merges(source, layout, 2)
+    add(2, f"store_int64(places + number * 8, (group - groups) // {layout.bytes})")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from .collecting import Log
 from .columns_out import from_storage, from_strings, from_wide, from_words
 from .finishing import Finisher, Groups
 from .pane_directory import Pane
@@ -92,4 +93,26 @@ def gather(panes: Sequence[Pane]) -> Groups:
     heaps = np.repeat(
         np.array([pane.heap.ctypes.data for pane in panes], np.int64), [pane.count for pane in panes]
     )
-    return Groups(records, heaps)
+    groups = Groups(records, heaps)
+    if panes[0].log.shape[1]:
+        firsts = np.cumsum([0, *(pane.count for pane in panes)])
+        groups.log = gather_log(
+            [(pane, first + np.arange(pane.count)) for pane, first in zip(panes, firsts, strict=False)]
+        )
+    return groups
+
+
+def gather_log(sources: Sequence[tuple[Pane, np.ndarray[Any, Any]]], shown: bool = False) -> Log:
+    """The log entries of several panes; with each pane the place of its groups, -1 for those left out.
+
+    With *shown* only the entries that were there when the groups were last shown.
+    """
+    places, entries, heaps = [], [], []
+    for pane, place_of in sources:
+        own = pane.entries()[: pane.shown_log] if shown else pane.entries()
+        place = place_of[own[:, 0]]
+        chosen = np.flatnonzero(place >= 0)
+        places.append(place[chosen])
+        entries.append(own[chosen])
+        heaps.append(np.full(len(chosen), pane.heap.ctypes.data, np.int64))
+    return Log(np.concatenate(places), np.concatenate(entries), np.concatenate(heaps))

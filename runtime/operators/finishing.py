@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from . import moments
+from ...kernels.accumulators import SKETCH_REGISTERS
+from . import collecting, moments
 from .columns_out import Mask, Words, from_storage, from_strings, from_wide, from_words, unorder
 
 
@@ -18,6 +19,8 @@ class Groups:
     def __init__(self, records: np.ndarray[Any, Any], heaps: Words) -> None:
         self.records = records
         self.heaps = heaps
+        #: All values, where some aggregate needs them.
+        self.log: collecting.Log | None = None
 
     def __len__(self) -> int:
         return len(self.records)
@@ -37,6 +40,7 @@ class Finisher:
     def __init__(self, spec: dict[str, Any], kind: pa.DataType, shift: int = 0) -> None:
         self._at = {name: offset + shift for name, offset in spec["components"].items()}
         self._options = spec["options"]
+        self._log = spec["log"]
         self._kind = kind
         self._finish = _FINISHERS[spec["finish"]]
         self.overflows = 0
@@ -99,6 +103,27 @@ class Finisher:
         values, valid = moments.finish(groups, self._at, self._options)
         return from_storage(values, valid, self._kind)
 
+    def _collected(self, groups: Groups) -> pa.Array:
+        assert groups.log is not None
+        column = collecting.finish(groups.log, len(groups), self._log, self._options, self._kind)
+        if self._options["function"] == "sum":
+            self.overflows += column.null_count - int(np.count_nonzero(~self._seen(groups)))
+        return column
+
+    def _distinct_sketch(self, groups: Groups) -> pa.Array:
+        at = self._at["sketch"]
+        registers = groups.records.view(np.uint8)[:, at : at + SKETCH_REGISTERS]
+        return from_storage(sketch_estimate(registers), None, self._kind)
+
+
+def sketch_estimate(registers: np.ndarray[Any, np.dtype[np.uint8]]) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """How many different values a HyperLogLog has seen; few are counted by the empty registers."""
+    size = SKETCH_REGISTERS
+    raw = 0.7213 / (1 + 1.079 / size) * size * size / np.exp2(-registers.astype(np.float64)).sum(axis=1)
+    empty = np.count_nonzero(registers == 0, axis=1)
+    linear = size * np.log(size / np.maximum(empty, 1))
+    return np.rint(np.where((raw <= 2.5 * size) & (empty > 0), linear, raw)).astype(np.int64)
+
 
 _FINISHERS: dict[str, Callable[[Finisher, Groups], pa.Array]] = {
     "count": Finisher.count,
@@ -111,4 +136,6 @@ _FINISHERS: dict[str, Callable[[Finisher, Groups], pa.Array]] = {
     "word": Finisher._word,
     "string": Finisher._string,
     "moments": Finisher._moments,
+    "collect": Finisher._collected,
+    "sketch": Finisher._distinct_sketch,
 }

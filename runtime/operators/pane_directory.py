@@ -23,13 +23,19 @@ def _word(offset: int) -> int:
 class Pane:
     """One pane's memory, described to compiled code by the record at ``address``."""
 
-    def __init__(self, record: np.ndarray[Any, Any], group_bytes: int, capacity: int, dirty: bool) -> None:
+    def __init__(
+        self, record: np.ndarray[Any, Any], group_bytes: int, capacity: int, dirty: bool, log_bytes: int = 0
+    ) -> None:
         self.record = record
         self.address = record.ctypes.data
         self.group_bytes = group_bytes
         self._keeps_dirty = dirty
         self.heap = np.empty(0, np.uint8)
         self._set_heap(0)
+        self.log = np.empty((0, log_bytes // 8), np.int64)
+        self._set_log(0)
+        #: Entries of the log that were there when the groups were last shown.
+        self.shown_log = 0
         self.allocate(capacity)
 
     def allocate(self, capacity: int) -> None:
@@ -54,6 +60,22 @@ class Pane:
         self.record[_word(words.HEAP_USED)] = used
         self.record[_word(words.HEAP_LIMIT)] = len(self.heap)
         self.record[_word(words.HEAP_GARBAGE)] = 0
+
+    def _set_log(self, used: int) -> None:
+        self.record[_word(words.LOG)] = self.log.ctypes.data
+        self.record[_word(words.LOG_USED)] = used
+        self.record[_word(words.LOG_LIMIT)] = len(self.log)
+
+    def entries(self) -> np.ndarray[Any, Any]:
+        """The log as a matrix of words, one row an entry in order of arrival."""
+        return self.log[: int(self.record[_word(words.LOG_USED)])]
+
+    def grow_log(self) -> None:
+        """Twice the room for entries."""
+        used = self.entries()
+        self.log = np.empty((max(64, 2 * len(used)), self.log.shape[1]), np.int64)
+        self.log[: len(used)] = used
+        self._set_log(len(used))
 
     @property
     def number(self) -> int:
@@ -99,9 +121,15 @@ class Pane:
         self._describe(target)
 
     def grow_heap(self, wanted: int, string_offsets: np.ndarray[Any, Any]) -> None:
-        """Make room for *wanted* more bytes of strings; strings nobody refers to are left behind."""
+        """Make room for *wanted* more bytes of strings; strings nobody refers to are left behind.
+
+        Strings that a log refers to are not in *string_offsets*: with one, nothing is moved.
+        """
         used, garbage = self.heap_used, int(self.record[_word(words.HEAP_GARBAGE)])
-        live = used - garbage
+        if self.log.shape[1]:
+            garbage = 0
+        # What was shown last may be referred to a second time: then garbage may not be garbage.
+        live = used if self._keeps_dirty else used - garbage
         heap = np.empty(max(1024, 2 * (live + wanted)), np.uint8)
         if garbage:
             used = compact_heap(
@@ -134,8 +162,12 @@ class Pane:
         for offset in (words.GROUP_COUNT, words.DIRTY_COUNT, words.FREE_GROUP):
             self.record[_word(offset)] = 0
         self._set_heap(0)
+        if len(self.log) > 1 << 16:
+            self.log = self.log[:0].copy()
+        self._set_log(0)
+        self.shown_log = 0
 
-    def load(self, records: pa.Buffer, heap: pa.Buffer) -> None:
+    def load(self, records: pa.Buffer, heap: pa.Buffer, log: pa.Buffer) -> None:
         """Take the groups and strings of a checkpoint."""
         count = len(records) // self.group_bytes
         if count > self.capacity:
@@ -146,6 +178,10 @@ class Pane:
         build_index(self.groups.ctypes.data, self.group_bytes, 0, count, index.ctypes.data, len(index) - 1)
         self.heap = np.frombuffer(heap, np.uint8).copy()
         self._set_heap(len(self.heap))
+        self.log = (
+            np.frombuffer(log, np.int64).reshape(-1, self.log.shape[1]).copy() if len(log) else self.log[:0]
+        )
+        self._set_log(len(self.log))
 
     def load_image(self, records: pa.Buffer, index: pa.Buffer, heap: pa.Buffer) -> None:
         """Take groups, index and strings of a checkpoint exactly as they stood."""
@@ -161,8 +197,15 @@ class PaneDirectory:
     """Open panes by number, and free ones to open next."""
 
     def __init__(
-        self, group_bytes: int, state: np.ndarray[Any, Any], *, capacity: int = 64, dirty: bool = False
-    ):
+        self,
+        group_bytes: int,
+        state: np.ndarray[Any, Any],
+        *,
+        capacity: int = 64,
+        dirty: bool = False,
+        log_bytes: int = 0,
+    ) -> None:
+        self._log_bytes = log_bytes
         self._group_bytes = group_bytes
         self._state = state
         self._capacity = self._smallest = capacity
@@ -189,7 +232,7 @@ class PaneDirectory:
             block = np.zeros((_BLOCK, words.PANE_BYTES // 8), np.int64)
             self._blocks.append(block)
             self._unused = [block[k] for k in range(_BLOCK)]
-        return Pane(self._unused.pop(), self._group_bytes, self._capacity, self._dirty)
+        return Pane(self._unused.pop(), self._group_bytes, self._capacity, self._dirty, self._log_bytes)
 
     def give_back(self, pane: Pane) -> None:
         """Recycle a pane from ``take``."""

@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from ...kernels import panes as words
 from .base import Snapshot
+from .emission import gather_log
 from .finishing import Groups
 from .pane_directory import Pane
 from .window_aggregate import ALWAYS, NEVER, WindowAggregate
@@ -107,25 +108,48 @@ class UpdatingAggregate(WindowAggregate):
         bounds = [self._bounds.window_of(pane.number) if self._kind != "none" else (0, 0) for pane in changed]
         order = sorted(range(len(changed)), key=lambda k: (bounds[k][1], bounds[k][0]))
         records, starts, ends, heaps = [], [], [], []
+        inner_panes: list[Pane] = []
+        places: list[np.ndarray[Any, Any]] = []
+        first = 0
         for k in order:
-            taken = self._take_changed(changed[k])
+            numbers, taken = self._take_changed(changed[k])
+            place = np.full(changed[k].count, -1, np.int64)
+            place[numbers] = first + np.arange(len(numbers))
+            first += len(numbers)
+            inner_panes.append(changed[k])
+            places.append(place)
             records.append(taken)
             starts.append(np.full(len(taken), bounds[k][0], np.int64))
             ends.append(np.full(len(taken), bounds[k][1], np.int64))
             heaps.append(np.full(len(taken), changed[k].heap.ctypes.data, np.int64))
         groups = Groups(np.concatenate(records), np.concatenate(heaps))
+        has_log = self._spec["state"]["log_bytes"] > 0
+        if has_log:
+            groups.log = gather_log(list(zip(inner_panes, places, strict=True)))
         start, end = np.concatenate(starts), np.concatenate(ends)
         out = []
         if self._mode == "changes":
             shown = groups.words(self._spec["state"]["dirty_at"]) & _SHOWN != 0
             if shown.any():
                 old = Groups(groups.records[shown], groups.heaps[shown])
+                if has_log:
+                    kept = np.full(len(groups), -1, np.int64)
+                    kept[shown] = np.arange(len(old))
+                    old.log = gather_log(
+                        [
+                            (pane, _chained(place, kept))
+                            for pane, place in zip(inner_panes, places, strict=True)
+                        ],
+                        shown=True,
+                    )
                 weights = np.full(len(old), -1, np.int64)
                 out.append(self._emitter.batch(old, start[shown], end[shown], weights=weights, emitted=True))
         out.append(self._emitter.batch(groups, start, end))
+        for pane in changed:
+            pane.shown_log = len(pane.entries())
         return out
 
-    def _take_changed(self, pane: Pane) -> np.ndarray[Any, Any]:
+    def _take_changed(self, pane: Pane) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
         """The changed records as they are now; in the pane they count as shown from here on."""
         state = self._spec["state"]
         numbers = np.sort(pane.dirty[: pane.dirty_count])
@@ -136,7 +160,7 @@ class UpdatingAggregate(WindowAggregate):
         records[numbers, copy : copy + last - first] = taken[:, first:last]
         records[numbers, state["dirty_at"] // 8] = _SHOWN
         pane.record[words.DIRTY_COUNT // 8] = 0
-        return taken
+        return numbers, taken
 
     def checkpoint(self, epoch: int) -> Snapshot:
         """Also when something is due next."""
@@ -154,3 +178,8 @@ class UpdatingAggregate(WindowAggregate):
             changed = np.flatnonzero(pane.records()[:, self._spec["state"]["dirty_at"] // 8] & _CHANGED)
             pane.dirty[: len(changed)] = changed
             pane.record[words.DIRTY_COUNT // 8] = len(changed)
+
+
+def _chained(place: np.ndarray[Any, Any], next_place: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Places looked up one after the other; -1 stays -1."""
+    return np.where(place >= 0, next_place[place], -1)

@@ -11,7 +11,7 @@ import pyarrow as pa
 from ...kernels import panes as words
 from ..rows import RowBatch
 from .base import Snapshot, check_kernel
-from .emission import Emitter, gather
+from .emission import Emitter, gather, gather_log
 from .finishing import Groups
 from .kernel_file import load_kernel
 from .late import LateRows
@@ -49,6 +49,7 @@ class WindowAggregate:
             self._state,
             capacity=capacity,
             dirty=spec["state"]["emitted_at"] > 0,
+            log_bytes=spec["state"]["log_bytes"],
         )
         self._order: list[int] = []
         self._closed = ALWAYS
@@ -124,6 +125,8 @@ class WindowAggregate:
     def _grow(self, pane: Pane, stop: int) -> None:
         if stop == words.GROUPS_FULL:
             pane.grow(pane.capacity + 1)
+        elif stop == words.LOG_FULL:
+            pane.grow_log()
         else:
             pane.grow_heap(int(self._state[words.WANTED_BYTES // 8]), self._string_offsets)
 
@@ -173,11 +176,16 @@ class WindowAggregate:
         target = self._panes.take()
         target.grow(sum(pane.count for pane in panes))
         target.grow_heap(sum(pane.heap_used for pane in panes), self._string_offsets)
-        for pane in panes:
-            self._merge(target.address, pane.address)
+        places = [np.empty(pane.count, np.int64) for pane in panes]
+        for pane, into in zip(panes, places, strict=True):
+            self._merge(target.address, pane.address, into.ctypes.data)
         groups = gather([target])
         order = np.argsort(groups.words(self._spec["state"]["arrival_at"]), kind="stable")
         groups = Groups(groups.records[order], groups.heaps[order])
+        if self._spec["state"]["log_bytes"]:
+            rank = np.empty(len(order), np.int64)
+            rank[order] = np.arange(len(order))
+            groups.log = gather_log([(pane, rank[into]) for pane, into in zip(panes, places, strict=True)])
         batch = self._emit(groups, [(self._bounds.start_of(end), end)], [target])
         self._panes.give_back(target)
         return batch
@@ -213,7 +221,9 @@ class WindowAggregate:
         table = pa.table(
             {
                 "pane": pa.array(numbers, pa.int64()),
+                "shown_log": pa.array([pane.shown_log for pane in panes], pa.int64()),
                 "records": pa.array([pane.records().tobytes() for pane in panes], pa.large_binary()),
+                "log": pa.array([pane.entries().tobytes() for pane in panes], pa.large_binary()),
                 "heap": pa.array(
                     [pane.heap[: pane.heap_used].tobytes() for pane in panes], pa.large_binary()
                 ),
@@ -239,8 +249,10 @@ class WindowAggregate:
         self._windows_closed = snapshot.values["windows_closed"]
         self._late.set_counts(snapshot.values["late"])
         table = snapshot.tables["panes"]
-        for number, records, heap in zip(*(table.column(k) for k in range(3)), strict=True):
+        names = ("pane", "records", "heap", "log", "shown_log")
+        for number, records, heap, log, shown in zip(*(table.column(name) for name in names), strict=True):
             pane = self._panes.start(number.as_py())
-            pane.load(records.as_buffer(), heap.as_buffer())
+            pane.load(records.as_buffer(), heap.as_buffer(), log.as_buffer())
+            pane.shown_log = shown.as_py()
             heapq.heappush(self._order, number.as_py())
         self._set_next_close()

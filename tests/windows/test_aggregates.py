@@ -276,7 +276,7 @@ def test_decimal_sums_keep_every_digit():
 
 
 def test_aggregates_of_no_values_are_null():
-    maker = RowMaker({"v": "int64", "x": "float64", "b": "bool"}, [])
+    maker = RowMaker({"v": "int64", "x": "float64", "b": "bool", "s": "string"}, [])
     calls = [
         maker.call(
             name, *(("b",) if name.startswith("bool") else ("v", "x")[: entry.arguments[-1]]), name=name
