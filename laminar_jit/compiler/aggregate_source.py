@@ -49,8 +49,9 @@ def build_operator_spec(
     """The spec of a window aggregation over rows of *layout*.
 
     *window* is ``{"kind": …}`` with sizes in microseconds, or None for no window.
-    *emit* is ``{"mode": …}`` with one of ``EMIT_MODES``, and an ``interval`` for "every"; *late* is ``{"policy": "drop"}``,
-    ``{"policy": "reassign", "max_lateness": …}`` or ``{"policy": "side_output", "channel": …}``.
+    *emit* is ``{"mode": …}`` with one of ``EMIT_MODES``, and an ``interval`` for "every".
+    *late* is ``{"policy": "drop"}``, ``{"policy": "reassign", "max_lateness": …}`` or
+    ``{"policy": "side_output", "channel": …}``.
     *not_null* names row fields that are never NULL. *row_watermarks* says whether the
     watermark in a row moves time; by default it does if the layout has one (an operator
     with several inputs must say False and be advanced by the minimum of them).
@@ -80,8 +81,8 @@ def build_operator_spec(
     operator = "session_aggregate" if is_session else "updating_aggregate" if updating else "window_aggregate"
     if is_session and state.logged:
         raise UnsupportedClause(
-            "aggregates that need all values of a group (DISTINCT, median, percentiles, array_agg, string_agg, "
-            "mode) are not available over session windows; approx_count_distinct is"
+            "aggregates that need all values of a group (DISTINCT, median, percentiles, array_agg, "
+            "string_agg, mode) are not available over session windows; approx_count_distinct is"
         )
     source = Source()
     if is_session:

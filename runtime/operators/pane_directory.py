@@ -128,10 +128,10 @@ class Pane:
         used, garbage = self.heap_used, int(self.record[_word(words.HEAP_GARBAGE)])
         if self.log.shape[1]:
             garbage = 0
-        # What was shown last may be referred to a second time: then garbage may not be garbage.
-        live = used if self._keeps_dirty else used - garbage
-        heap = np.empty(max(1024, 2 * (live + wanted)), np.uint8)
+        source = self.heap
         if garbage:
+            # A string that was shown last may be referred to twice, and then is written twice.
+            source = np.empty(2 * used if self._keeps_dirty else used, np.uint8)
             used = compact_heap(
                 self.groups.ctypes.data,
                 self.group_bytes,
@@ -139,10 +139,10 @@ class Pane:
                 string_offsets.ctypes.data,
                 len(string_offsets),
                 self.heap.ctypes.data,
-                heap.ctypes.data,
+                source.ctypes.data,
             )
-        else:
-            heap[:used] = self.heap[:used]
+        heap = np.empty(max(1024, 2 * (used + wanted)), np.uint8)
+        heap[:used] = source[:used]
         self.heap = heap
         self._set_heap(used)
 

@@ -118,8 +118,8 @@ def test_against_duckdb():
     connection = duckdb.connect()
     connection.register("t", pa.Table.from_pylist(rows))
     wanted = connection.sql(
-        "select k, median(x), quantile_cont(n, 0.9), quantile_disc(n, 0.9), count(distinct s), sum(distinct n) "
-        "from t group by k order by k"
+        "select k, median(x), quantile_cont(n, 0.9), quantile_disc(n, 0.9), count(distinct s), "
+        "sum(distinct n) from t group by k order by k"
     ).fetchall()
     out = run(make_operator(make_spec(MAKER, None, calls)), MAKER, rows)
     assert [tuple(r.values()) for r in out] == [pytest.approx(row, rel=1e-15) for row in wanted]

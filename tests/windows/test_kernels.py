@@ -66,7 +66,6 @@ def test_plain_python_and_compiled_update_agree(window, emit):
 
 @pytest.mark.parametrize("emit", ["close", "changes"])
 def test_strings_that_are_replaced_do_not_pile_up(emit):
-    calls = [MAKER.call("max", "s"), MAKER.call("last", "s")]
     maker = RowMaker({"s": "string", "n": "int64"}, ["n"])
     calls = [maker.call("max", "s"), maker.call("last", "s")]
     operator = make_operator(make_spec(maker, None, calls, emit={"mode": emit}))
