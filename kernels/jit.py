@@ -137,15 +137,20 @@ class _LazyCache:
         return getattr(self._cache, name)
 
 
-def kernel(function: Callable[..., Any] | None = None, *, cached: bool = True) -> Any:
+def kernel(
+    function: Callable[..., Any] | None = None, *, cached: bool = True, allocates: bool = False
+) -> Any:
     """Compile *function* for nopython use without the GIL, cached on disk.
 
+    Kernels own no memory, so they are compiled without Numba's reference counts,
+    which would cost more than the ring protocol does. Only a kernel that calls
+    user functions says *allocates*, because those may make strings or arrays.
     With ``NUMBA_DISABLE_JIT=1`` the function itself is returned, so the logic
     runs, and can be stepped through, as plain Python.
     """
     if function is None:
-        return functools.partial(kernel, cached=cached)
-    dispatcher = numba.njit(**KERNEL_OPTIONS)(function)
+        return functools.partial(kernel, cached=cached, allocates=allocates)
+    dispatcher = numba.njit(**KERNEL_OPTIONS, _nrt=allocates)(function)
     if cached and not config.DISABLE_JIT:
         dispatcher._cache = _LazyCache(function)
     return dispatcher

@@ -22,7 +22,7 @@ from .emit_row import emit_row
 from .fragments import Value
 from .left_to_arrow import evaluated
 from .ring0_spec import Ring0Spec
-from .typed import COUNTERS, Node, format_node
+from .typed import COUNTERS, Node, format_node, walk
 
 library(
     "ring0",
@@ -316,8 +316,10 @@ def kernel_source(spec: Ring0Spec, columns: dict[str, int], left: dict[Node, int
     lines += ["import numpy as np", ""]
     for module in sorted(by_module):
         lines += _import_lines(module, sorted(by_module[module]))
+    calls_udf = any(node.operation == "udf" for node in walk(*spec.roots))
+    decorator = "@kernel(allocates=True)" if calls_udf else "@kernel"
     for text in texts:
-        lines += ["", "", "@kernel", text.body.rstrip("\n")]
+        lines += ["", "", decorator, text.body.rstrip("\n")]
     return "\n".join(lines) + "\n"
 
 
