@@ -18,6 +18,7 @@ import re
 import secrets
 import stat
 import threading
+import weakref
 from typing import Any
 
 import numpy as np
@@ -52,6 +53,9 @@ class Segment:
         self.size = len(mapping)
         self.owned = owned
         self._mapping: mmap.mmap | None = mapping
+        if owned:
+            # A forgotten segment goes with its last user here, at the latest when the process ends.
+            weakref.finalize(self, _remove_own, name, os.getpid())
 
     @classmethod
     def create(cls, size: int) -> Segment:
@@ -182,6 +186,13 @@ class Segment:
         self.close()
         if self.owned:
             self.unlink()
+
+
+def _remove_own(name: str, owner: int) -> None:
+    # A forked child inherits this call, but not the segment.
+    if os.getpid() == owner:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(_path(name))
 
 
 def _mapped(descriptor: int, size: int, *, populate: bool, read_only: bool = False) -> mmap.mmap:

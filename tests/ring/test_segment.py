@@ -225,7 +225,8 @@ def test_a_reused_pid_does_not_protect_a_dead_owner(planted) -> None:
 CREATE_AND_DIE = """
 import os, signal
 from laminar_jit.runtime.segment import Segment
-print(Segment.create(4096).name, flush=True)
+made = Segment.create(4096)
+print(made.name, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
@@ -270,3 +271,26 @@ def test_python_itself_neither_tracks_nor_removes_a_segment() -> None:
         script = f"from laminar_jit.runtime.segment import Segment; Segment.attach({made.name!r})"
         subprocess.run([sys.executable, "-c", script], check=True)
         assert (SHM / made.name).exists()
+
+
+def test_a_forgotten_segment_goes_when_its_process_ends_and_not_when_a_forked_child_does() -> None:
+    script = """
+import os, sys
+from laminar_jit.runtime.segment import Segment
+made = Segment.create(4096)
+child = os.fork()
+if child == 0:
+    sys.exit(0)
+os.waitpid(child, 0)
+print(made.name, os.path.exists("/dev/shm/" + made.name))
+"""
+    run = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    name, stood = run.stdout.split()
+    assert stood == "True"
+    assert not (SHM / name).exists()
+
+
+def test_a_segment_nobody_refers_to_is_removed() -> None:
+    name = Segment.create(4096).name
+    gc.collect()
+    assert not (SHM / name).exists()
