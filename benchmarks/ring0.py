@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 import laminar_jit as lj
-from laminar_jit.udf import udf as compiled
+from laminar_jit.user_functions import udf as compiled
 
 from . import data, figures
 from .allocations import allocations_of

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .expressions import when as when
     from .query import Query as Query
     from .query import source as source
-    from .udf import udf as udf
+    from .user_functions import udf as udf
     from .windows import cumulate as cumulate
     from .windows import hop as hop
     from .windows import session as session
@@ -90,7 +90,7 @@ _HOMES = {
         "years",
     ),
     "query": ("Query", "source"),
-    "udf": ("udf",),
+    "user_functions": ("udf",),
     "windows": ("cumulate", "hop", "session", "tumble"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}

@@ -6,7 +6,7 @@ from .. import types
 from ..errors import TypeMismatch
 from ..expressions import Expr
 from ..types import DataType
-from ..udf import Udf, accepts
+from ..user_functions import Udf, accepts
 from .coercion import cast_node, common_type
 from .folding import fold
 from .nullability import make

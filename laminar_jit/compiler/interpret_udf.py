@@ -14,7 +14,7 @@ import pyarrow as pa
 from ..constants import show
 from ..errors import UdfFailed
 from ..types import DataType
-from ..udf import Udf
+from ..user_functions import Udf
 from .typed import Node
 from .vectors import Array, Vector, both_valid, constant_vector, dtype_of, from_arrow, to_arrow
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from ..types import DataType
-from ..udf import Udf
+from ..user_functions import Udf
 from .typed import OPERATIONS, Node
 
 

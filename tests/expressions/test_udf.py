@@ -23,7 +23,7 @@ from laminar_jit.compiler.interpreter import evaluate
 from laminar_jit.errors import PlanError, TypeMismatch, UdfFailed, UdfRefused
 from laminar_jit.expressions import Expr, col
 from laminar_jit.types import DataType
-from laminar_jit.udf import Udf, udf
+from laminar_jit.user_functions import Udf, udf
 
 BATCH = pa.record_batch(
     {
