@@ -98,9 +98,6 @@ class Evaluator:
         if node.operation == "literal":
             return constant_vector(node.value, node.type)
         arguments = tuple(self.memo[argument] for argument in node.arguments)
-        if self.batch.num_rows == 0:
-            # Constants must not be counted, or fail, for no row.
-            arguments = tuple(argument.spread(0) for argument in arguments)
         return IMPLEMENTATIONS[node.operation](self._context, node, arguments)
 
     def _column(self, node: Node) -> Vector:

@@ -92,6 +92,9 @@ def _arithmetic() -> Iterator[Case]:
         yield _case("power", X**2, kind)
         yield _case("plus one", X + 1, kind)
         yield _case("times 1.5", X * 1.5, kind)
+    fine = X.cast("decimal(38, 12)")
+    yield _case("floor of a product that overflowed", (fine * fine).floor(), "wide")
+    yield _case("round of a product that overflowed", (fine * fine).round(2), "wide")
     yield _case("round -20", X.round(-20), "float64")
     yield _case("round -19", X.round(-19), "int64")
     yield _case("round 15", X.round(15), "float64")
@@ -114,6 +117,9 @@ def _bits() -> Iterator[Case]:
             yield _case(name, expression, kind, kind)
         yield _case("bit_not", X.bit_not(), kind)
         yield _case("shift by constant", (X << 3) >> 3, kind)
+        bits = DataType(kind).bits
+        yield _case("shift by all but one bit", (X << (bits - 1)) >> (bits - 1), kind)
+        yield _case("shift by all bits", X << bits, kind)
     yield _case("bit_and", X & Y, "int8", "uint16")
 
 

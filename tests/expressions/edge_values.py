@@ -150,6 +150,8 @@ _STRINGS = [
     "1.5",
     "-0.005",
     "0.125",
+    "-0.05",
+    "0.25",
     "123456.789",
     ".5",
     "5.",
@@ -235,7 +237,14 @@ EDGE_VALUES: dict[str, list[Any]] = {
     "decimal": [None, 0, 1, -1, 5, -5, 49, 50, -50, 99, 100, 150, -225, 12345, 9_999_999_999, -9_999_999_999],
     "decimal18": [None, 0, 1, -1, 5000, -5000, 15000, 10**18 - 1, 1 - 10**18, 123_456_789],
     "wide": [None, 0, 1, -1, 500_000, -1_500_000, 2**64, -(2**64) - 1, 10**30 - 1, 1 - 10**30],
-    "timestamp": [*_TIMESTAMPS, 2**63 - 1, -(2**63)],
+    "timestamp": [
+        *_TIMESTAMPS,
+        2**63 - 1,
+        -(2**63),
+        # A month later, or earlier, only the time of day tells whether they still fit.
+        (2**63 // DAY - 31) * DAY + DAY - 1,
+        (-(2**63) // DAY + 31) * DAY,
+    ],
     "utc": _TIMESTAMPS,
     "berlin": _TIMESTAMPS,
     "date": [

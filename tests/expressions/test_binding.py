@@ -111,6 +111,8 @@ def test_constants_take_the_type_of_what_they_are_compared_with() -> None:
     assert {str(node.type) for node in bound(col("float32") == 0.5).arguments} == {"float32"}
     assert {str(node.type) for node in bound(col("float32") == 0.1).arguments} == {"float64"}
     assert {str(node.type) for node in bound(col("int8") == 1.5).arguments} == {"float64"}
+    assert {str(node.type) for node in bound(col("float32") == 2**24).arguments} == {"float32"}
+    assert {str(node.type) for node in bound(col("float32") == 2**24 + 1).arguments} == {"float64"}
 
 
 def test_constants_take_the_type_of_the_other_branches() -> None:
