@@ -138,6 +138,14 @@ def test_constants_beside_times() -> None:
     assert bound(col("date") <= "2000-02-29").arguments[1].value == 11_016
 
 
+def test_lists_hold_each_value_once() -> None:
+    nan = float("nan")
+    assert len(bound(col("float64").is_in([0.0, -0.0, 0, nan, -nan, None, None])).value) == 3
+    assert bound(col("int8").is_in([1, 1, 2])).value == (1, 2)
+    assert bound(col("date").is_in(["1970-01-02", datetime.date(1970, 1, 2)])).value == (1,)
+    assert {str(node.type) for node in bound(col("int8").is_in([1, 1000])).arguments} == {"int32"}
+
+
 def test_untyped_null() -> None:
     assert type_of(lit(None)) == "string"
     assert type_of(col("int8") + None) == "int8"
