@@ -80,7 +80,8 @@ def hashed_word(word):
 def hashed_string(field, heap, mask):
     """A hash of a string in place."""
     address, length = row_string(field, heap, mask)
-    head, rest = np.uint64(load_int64(field)), np.uint64(load_int64(field + 8))
+    head = np.uint64(load_int64(field))
+    rest = np.uint64(load_int64(field + 8))
     return np.int64(hash_finish(hash_string(hash_start(), head, rest, address)))
 
 

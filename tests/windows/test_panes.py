@@ -107,6 +107,18 @@ def test_a_row_behind_the_watermark_counts_while_its_window_is_open():
     assert operator.counters()["behind"] == 1 and operator.counters()["late_dropped"] == 0
 
 
+def test_keys_with_the_same_hash_stay_apart_and_null_is_not_empty():
+    operator = make_operator(make_spec(MAKER, {"kind": "tumble", "size": 10}, CALLS[:1]), capacity=1)
+    keys = [(None, 0.0), ("", 0.0), ("", None), (LONG + "1", 0.0), (LONG + "2", 0.0), ("a", 0.0)]
+    batch = MAKER.batch(
+        [{"ts": k, "text": text, "number": number} for k in range(3) for text, number in keys]
+    )
+    batch.rows["_hash"] = 77
+    operator.process(batch)
+    out = [(r["text"], r["number"], r["rows"]) for r in to_rows(operator.finish())]
+    assert out == [(text, number, 3) for text, number in keys]
+
+
 def test_advance_closes_by_end_inclusive_and_lateness_delays_it():
     spec = make_spec(MAKER, {"kind": "tumble", "size": 10}, CALLS[:1], allowed_lateness=5)
     operator = make_operator(spec)

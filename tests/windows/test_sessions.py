@@ -125,6 +125,15 @@ def test_a_session_closes_only_beyond_its_end():
     assert operator.counters()["sessions_closed_by_timer"] == 1
 
 
+def test_at_its_end_a_session_still_takes_a_row_and_beyond_it_none():
+    first = {"ts": 0, "text": "k", "value": 1}
+    joined = [first, {"ts": 10, "text": "k", "value": 2, "watermark": 10}]
+    assert [r["sum_value"] for r in run(session(10, CALLS[:2]), MAKER, joined)] == [3]
+    # Within the gap of the session, but that one has closed: a session of its own, and not late.
+    apart = [first, {"ts": 5, "text": "k", "value": 2, "watermark": 11}]
+    assert [r["sum_value"] for r in run(session(10, CALLS[:2]), MAKER, apart)] == [1, 2]
+
+
 def test_a_restored_session_closes_though_no_event_follows():
     first, second = session(1_000, CALLS[:2]), session(1_000, CALLS[:2])
     run(first, MAKER, [{"ts": 0, "text": text, "value": 1} for text in TEXTS], finish=False)
