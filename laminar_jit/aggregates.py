@@ -25,6 +25,10 @@ class Aggregate:
         both = condition if self.condition is None else self.condition & condition
         return dataclasses.replace(self, condition=both)
 
+    def unique(self) -> Aggregate:
+        """Take each distinct value once, as SQL's DISTINCT."""
+        return dataclasses.replace(self, distinct=True)
+
     def __str__(self) -> str:
         inside = ", ".join(str(argument) for argument in self.arguments) or "*"
         text = f"{self.function}({'distinct ' if self.distinct else ''}{inside})"
@@ -87,3 +91,31 @@ bool_or = _declare("bool_or", "Whether any is true.")
 bit_and = _declare("bit_and", "Bitwise AND of integers.")
 bit_or = _declare("bit_or", "Bitwise OR of integers.")
 bit_xor = _declare("bit_xor", "Bitwise XOR of integers.")
+approx_count_distinct = _declare("approx_count_distinct", "Distinct values, by HyperLogLog.")
+median = _declare("median", "Middle value, interpolated.")
+mode = _declare("mode", "Most frequent value.")
+
+
+def count_distinct(expression: Expr | str) -> Aggregate:
+    """Distinct values that are not NULL, exactly."""
+    return count(expression).unique()
+
+
+def percentile_cont(expression: Expr | str, fraction: float) -> Aggregate:
+    """Value at *fraction* of the order, interpolated between its neighbours."""
+    return Aggregate("percentile_cont", (_argument(expression),), parameters=(fraction,))
+
+
+def percentile_disc(expression: Expr | str, fraction: float) -> Aggregate:
+    """First value at or past *fraction* of the order."""
+    return Aggregate("percentile_disc", (_argument(expression),), parameters=(fraction,))
+
+
+def approx_percentile(expression: Expr | str, fraction: float) -> Aggregate:
+    """Value near *fraction* of the order, in bounded memory."""
+    return Aggregate("approx_percentile", (_argument(expression),), parameters=(fraction,))
+
+
+def string_agg(expression: Expr | str, separator: str = ",") -> Aggregate:
+    """All strings in order of arrival, joined by *separator*."""
+    return Aggregate("string_agg", (_argument(expression),), parameters=(separator,))

@@ -4,25 +4,35 @@ from __future__ import annotations
 
 from typing import Any
 
+from .durations import parse_duration
 from .errors import UnsupportedClause
 
 ON_WINDOW_CLOSE = "on window close"
+CHANGES = "changes"
+EVERY = "every "
 
-_STRATEGIES: dict[str, dict[str, Any]] = {
-    ON_WINDOW_CLOSE: {"mode": "close"},
-    "final": {"mode": "final"},
+#: The column of a changelog that says how often a row is added or, below zero, taken back.
+WEIGHT = "weight"
+
+_MODES = {
+    ON_WINDOW_CLOSE: "close",
+    "final": "final",
+    "on watermark": "watermark",
+    "on update": "update",
+    CHANGES: "changes",
 }
 
 
 def emission_spec(strategy: str) -> dict[str, Any]:
     """The operator's form of *strategy*, refused by name when there is none."""
-    found = _STRATEGIES.get(normalised(strategy))
-    if found is None:
+    words = normalised(strategy)
+    if words.startswith(EVERY):
+        return {"mode": "every", "interval": parse_duration(words.removeprefix(EVERY))}
+    if words not in _MODES:
         raise UnsupportedClause(
-            f"EMIT {strategy} is not available; there are {', '.join(_STRATEGIES)}. "
-            "Windows give their result once, when they close."
+            f"EMIT {strategy} is not available; expected one of {', '.join(_MODES)}, or every <duration>."
         )
-    return found
+    return {"mode": _MODES[words]}
 
 
 def normalised(strategy: str) -> str:

@@ -127,6 +127,7 @@ def _windowed(node: WindowAggregate) -> tuple[Ring0Program, dict[str, Any], Sour
         keys,
         aggregates,
         emit=emission_spec(node.emit),
+        allowed_lateness=node.allowed_lateness,
         not_null=frozenset(number for expression, number in fields.items() if not expression.nullable),
     )
     return program, operator, stage.source

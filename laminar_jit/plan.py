@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from .compiler.aggregate_functions import result_type
 from .compiler.typed import Node, column
-from .emit import ON_WINDOW_CLOSE
+from .emit import CHANGES, ON_WINDOW_CLOSE, WEIGHT
 from .errors import PlanError, TypeMismatch, UnknownColumn
 from .types import DataType
 from .windows import Window, format_duration
@@ -174,6 +174,7 @@ class WindowAggregate(Plan):
     window: Window | None
     aggregates: tuple[tuple[str, AggregateCall], ...]
     emit: str = ON_WINDOW_CLOSE
+    allowed_lateness: int = 0
 
     def __post_init__(self) -> None:
         if not self.aggregates:
@@ -199,6 +200,8 @@ class WindowAggregate(Plan):
             columns |= {name: (DataType("timestamp"), False) for name in (WINDOW_START, WINDOW_END)}
         columns |= {name: (node.type, node.nullable) for name, node in self.keys}
         columns |= {name: (call.type, call.nullable) for name, call in self.aggregates}
+        if self.emit == CHANGES:
+            columns[WEIGHT] = (DataType("int64"), False)
         return columns
 
     def describe(self) -> str:
@@ -207,7 +210,10 @@ class WindowAggregate(Plan):
         )
         calls = ", ".join(f"{call} AS {name}" for name, call in self.aggregates)
         over = str(self.window) if self.window is not None else "no window"
-        return f"WindowAggregate {over} by [{keys}]: {calls}; emit {self.emit}"
+        lateness = (
+            f"; allow lateness {format_duration(self.allowed_lateness)}" if self.allowed_lateness else ""
+        )
+        return f"WindowAggregate {over} by [{keys}]: {calls}; emit {self.emit}{lateness}"
 
 
 def _is_column(node: Node, name: str) -> bool:

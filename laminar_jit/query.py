@@ -84,11 +84,27 @@ class Query:
         return GroupedQuery(self, self._named(keys, named, "group_by"), window)
 
     def emit(self, strategy: str) -> Query:
-        """Say when results are emitted: ``"on window close"``, which is the default, or ``"final"``."""
-        if not isinstance(self.plan, WindowAggregate):
-            raise PlanError("emit follows agg: it says when a windowed aggregate gives its results.")
+        """Say when results are emitted.
+
+        ``"on window close"`` (the default) and ``"final"`` give each window once;
+        ``"on watermark"``, ``"on update"`` and ``"every 5s"`` give what changed, as
+        it stands; ``"changes"`` gives a changelog with a column ``weight``, whose
+        sum is the final result.
+        """
         emission_spec(strategy)
-        return Query(dataclasses.replace(self.plan, emit=normalised(strategy)))
+        return Query(dataclasses.replace(self._aggregate("emit"), emit=normalised(strategy)))
+
+    def allow_lateness(self, duration: Duration) -> Query:
+        """Keep windows open this much longer: rows up to so late still count."""
+        lateness = parse_duration(duration)
+        if lateness < 0:
+            raise PlanError(f"allowed lateness is {duration!r}; expected zero or more.")
+        return Query(dataclasses.replace(self._aggregate("allow_lateness"), allowed_lateness=lateness))
+
+    def _aggregate(self, what: str) -> WindowAggregate:
+        if not isinstance(self.plan, WindowAggregate):
+            raise PlanError(f"{what} follows agg: it is about the results of a windowed aggregate.")
+        return self.plan
 
     def explain(self, *, codegen: bool = False, ring1: str = "auto") -> str:
         """The plan: where every operator runs, what is compiled, and why not where not."""
