@@ -79,7 +79,7 @@ def hashed_word(word):
 @kernel
 def hashed_string(field, heap, mask):
     """A hash of a string in place."""
-    address, length = row_string(field, heap, mask)
+    address, _length = row_string(field, heap, mask)
     head = np.uint64(load_int64(field))
     rest = np.uint64(load_int64(field + 8))
     return np.int64(hash_finish(hash_string(hash_start(), head, rest, address)))

@@ -110,7 +110,8 @@ def test_a_row_behind_the_watermark_counts_while_its_window_is_open():
 def test_keys_with_the_same_hash_stay_apart_and_null_is_not_empty():
     operator = make_operator(make_spec(MAKER, {"kind": "tumble", "size": 10}, CALLS[:1]), capacity=1)
     keys = [(None, 0.0), ("", 0.0), ("", None), (LONG + "1", 0.0), (LONG + "2", 0.0), ("a", 0.0)]
-    batch = MAKER.batch(
+    rows = [{"ts": k, "text": text, "number": number} for k in range(3) for text, number in keys]
+    batch = MAKER.batch(rows)
         [{"ts": k, "text": text, "number": number} for k in range(3) for text, number in keys]
     )
     batch.rows["_hash"] = 77
