@@ -11,20 +11,20 @@ def explain(pipeline: Pipeline, *, codegen: bool = False, ring1: str = "auto") -
     """The plan of *pipeline* as text; with *codegen* also the source of its Ring 0 kernel."""
     physical = pipeline.physical
     lines = ["Logical plan"]
-    lines += [f"  {'  ' * depth}{node.describe()}" for depth, node in _indented(pipeline)]
+    lines += [f"  {'  ' * depth}{_one_line(node.describe())}" for depth, node in _indented(pipeline)]
     physical.program.load_cached()
-    lines += ["", *(line[0].upper() + line[1:] for line in physical.program.explain_lines())]
+    lines += ["", *(_one_line(line[0].upper() + line[1:]) for line in physical.program.explain_lines())]
     placed, reason = pipeline.place_ring1(ring1)
     if ring1 == "auto" and physical.aggregate is not None:
         placed, reason = "chosen per run", f"{len(allowed_cores())} cores here; the input's size decides"
     lines += ["", f"Ring 1  {physical.operator['operator']}, {placed} ({reason})"]
     if physical.aggregate is not None:
-        lines.append(f"  {physical.aggregate.describe()}")
+        lines.append(f"  {_one_line(physical.aggregate.describe())}")
         lines.append("  compiled: window assignment, key lookup, accumulators")
     if physical.after is not None:
         lines += ["", "After   per result batch, by pyarrow.compute: results are few"]
-        lines += [f"  filter: {predicate!r}" for predicate in physical.after.predicates]
-        lines += [f"  {name} = {node!r}" for name, node in physical.after.columns]
+        lines += [_one_line(f"  filter: {predicate!r}") for predicate in physical.after.predicates]
+        lines += [_one_line(f"  {name} = {node!r}") for name, node in physical.after.columns]
     if codegen:
         lines += ["", "Generated source", physical.program.source]
     return "\n".join(lines)
@@ -32,3 +32,8 @@ def explain(pipeline: Pipeline, *, codegen: bool = False, ring1: str = "auto") -
 
 def _indented(pipeline: Pipeline) -> list[tuple[int, Plan]]:
     return list(enumerate(reversed(list(pipeline.plan.walk()))))
+
+
+def _one_line(text: str) -> str:
+    """*text* with what would break the line, or hide in it, written out: names come from users."""
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
