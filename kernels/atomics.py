@@ -28,6 +28,11 @@ def _is_words(words: Any, *, written: bool = False) -> bool:
     )
 
 
+def _are_integers(*given: Any) -> bool:
+    # Mixed signed and unsigned arithmetic gives floats, which would be truncated without a word.
+    return all(isinstance(one, types.Integer) for one in given)
+
+
 def _word_pointer(context: Any, builder: Any, words_type: Any, words: Any, index: Any) -> Any:
     array = context.make_array(words_type)(context, builder, words)
     data = builder.bitcast(array.data, ir.PointerType(WORD))
@@ -36,7 +41,7 @@ def _word_pointer(context: Any, builder: Any, words_type: Any, words: Any, index
 
 def _load(ordering: str) -> Any:
     def typer(typing_context: Any, words: Any, index: Any) -> Any:
-        if not _is_words(words) or not isinstance(index, types.Integer):
+        if not _is_words(words) or not _are_integers(index):
             return None
 
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -50,7 +55,7 @@ def _load(ordering: str) -> Any:
 
 def _store(ordering: str) -> Any:
     def typer(typing_context: Any, words: Any, index: Any, value: Any) -> Any:
-        if not _is_words(words, written=True):
+        if not _is_words(words, written=True) or not _are_integers(index, value):
             return None
 
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -65,7 +70,7 @@ def _store(ordering: str) -> Any:
 
 def _read_modify_write(operation: str) -> Any:
     def typer(typing_context: Any, words: Any, index: Any, value: Any) -> Any:
-        if not _is_words(words, written=True):
+        if not _is_words(words, written=True) or not _are_integers(index, value):
             return None
 
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -78,7 +83,7 @@ def _read_modify_write(operation: str) -> Any:
 
 
 def _compare_exchange(typing_context: Any, words: Any, index: Any, expected: Any, value: Any) -> Any:
-    if not _is_words(words, written=True):
+    if not _is_words(words, written=True) or not _are_integers(index, expected, value):
         return None
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:

@@ -123,3 +123,16 @@ def test_a_read_only_array_can_be_loaded_from_but_not_stored_to(words: np.ndarra
         store_release(words, 2, 1)
     with pytest.raises(TypingError):
         compare_exchange(words, 2, 33, 1)
+
+
+def test_a_number_that_is_no_integer_is_not_truncated(words: np.ndarray) -> None:
+    for use in (
+        lambda: load_acquire(words, 1.0),
+        lambda: store_release(words, 1, 2.5),
+        lambda: exchange(words, 1.0, 2),
+        lambda: fetch_add(words, 1, 0.5),
+        lambda: compare_exchange(words, 1, 22.0, 1),
+    ):
+        with pytest.raises(TypingError):
+            use()
+    assert words.tolist() == [11, 22, 33]
