@@ -112,8 +112,6 @@ def test_keys_with_the_same_hash_stay_apart_and_null_is_not_empty():
     keys = [(None, 0.0), ("", 0.0), ("", None), (LONG + "1", 0.0), (LONG + "2", 0.0), ("a", 0.0)]
     rows = [{"ts": k, "text": text, "number": number} for k in range(3) for text, number in keys]
     batch = MAKER.batch(rows)
-        [{"ts": k, "text": text, "number": number} for k in range(3) for text, number in keys]
-    )
     batch.rows["_hash"] = 77
     operator.process(batch)
     out = [(r["text"], r["number"], r["rows"]) for r in to_rows(operator.finish())]
