@@ -148,7 +148,9 @@ class RingConsumer(RingEnd):
         return Condition(ready, spin, rows_index, spsc.CONSUMER_WAITS, self._check_producer)
 
     def wait(self, timeout: float | None = None, idle: Callable[[], Any] | None = None) -> bool:
-        """Wait until there is a row (staged ones count) or a mark; False after *timeout* seconds.
+        """Wait until there is a row or a mark; False after *timeout* seconds.
+
+        Staged rows count, so look with ``peek_staged`` when ``peek`` finds none.
 
         Raises when nothing is left and nothing can come: RingClosed, PeerDied or ProducerFenced.
         """

@@ -120,7 +120,7 @@ class RingEnd:
     @classmethod
     def attach(cls: type[End], name: str, waiting: Waiting | None = None) -> End:
         """Take this side of the ring in segment *name*, made by another process."""
-        segment = Segment.attach(name, kind=layout.KIND_RING)
+        segment = Segment.attach(name, kind=layout.KIND_RING, populate=True)
         try:
             if not segment.in_own_namespace:
                 raise ForeignSegment(

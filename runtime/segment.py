@@ -94,8 +94,13 @@ class Segment:
         return segment
 
     @classmethod
-    def attach(cls, name: str, *, kind: int | None = None, read_only: bool = False) -> Segment:
-        """Map an existing segment after checking that it is one of ours, and of *kind*."""
+    def attach(
+        cls, name: str, *, kind: int | None = None, read_only: bool = False, populate: bool = False
+    ) -> Segment:
+        """Map an existing segment after checking that it is one of ours, and of *kind*.
+
+        *populate* maps all its pages now, and not one by one as they are touched.
+        """
         if not isinstance(name, str) or not name or "/" in name:
             raise SegmentNotFound(f"{name!r} is not a segment name; expected one like {_new_name()!r}")
         flags = (os.O_RDONLY if read_only else os.O_RDWR) | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -116,7 +121,7 @@ class Segment:
                     f"expected a file of at least {layout.LINE_BYTES}"
                 )
             _check_header(name, descriptor, status.st_size, kind)
-            mapping = _mapped(descriptor, status.st_size, populate=False, read_only=read_only)
+            mapping = _mapped(descriptor, status.st_size, populate=populate, read_only=read_only)
         finally:
             os.close(descriptor)
         return cls(name, mapping, owned=False)
