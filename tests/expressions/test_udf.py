@@ -330,6 +330,8 @@ def test_fingerprints_are_the_same_in_another_process() -> None:
 def test_functions_travel_by_cloudpickle() -> None:
     run(score(col("x"), 1))
     copy = pickle.loads(cloudpickle.dumps(score))
+    assert "dispatcher" in vars(score)
+    assert not {"dispatcher", "fingerprint"} & set(vars(copy)), "compiled code travelled along"
     assert copy == score
     assert run(copy(col("x"), 2)) == run(score(col("x"), 2))
     node = bind(_make(5)(col("x")), SCHEMA)
