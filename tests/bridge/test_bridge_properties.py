@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import shutil
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,16 @@ pytestmark = pytest.mark.kernels_logic
 
 # What text_of makes is at most 48 bytes.
 HEAP_BYTES = 128
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """Some row of a batch of which a part was dropped: a long string may not fit where the next one does."""
+
+    values: range
+
+    def __eq__(self, other: object) -> bool:
+        return other in self.values
 
 
 class BridgeMachine(RuleBasedStateMachine):
@@ -80,10 +91,11 @@ class BridgeMachine(RuleBasedStateMachine):
         return bool(actions)
 
     def accept(self, first: int, count: int, accepted: int) -> None:
-        """Of *count* rows the first *accepted* were taken."""
+        """Of *count* rows *accepted* were taken."""
         self.sent += count
         self.dropped += count - accepted
-        self.expected += range(first, first + accepted)
+        values = range(first, first + count)
+        self.expected += values if accepted == count else [OneOf(values)] * accepted
         self.next_value = first + count
 
     @rule(count=st.integers(0, 12))
@@ -181,7 +193,7 @@ class BridgeMachine(RuleBasedStateMachine):
         stats = self.bridge.stats
         self.bridge.close()
         self.consumer.close()
-        pending = [value for value in self.expected[len(self.received) :] if isinstance(value, int)]
+        pending = [value for value in self.expected[len(self.received) :] if not isinstance(value, str)]
         assert len(pending) == stats.events_in_ring + stats.events_on_disk
         self.expected = pending[stats.events_in_ring :]
         self.received = []
@@ -195,6 +207,8 @@ class BridgeMachine(RuleBasedStateMachine):
         if not hasattr(self, "bridge"):
             return
         assert self.received == self.expected[: len(self.received)]
+        rows = [value for value in self.received if isinstance(value, int)]
+        assert rows == sorted(set(rows))
         stats = self.bridge.stats
         assert stats.events_recovered == self.recovered
         assert stats.events_sent == self.sent
@@ -203,7 +217,7 @@ class BridgeMachine(RuleBasedStateMachine):
         assert stats.events_delivered == delivered
         in_flight = stats.events_in_ring + stats.events_on_disk
         assert self.sent + self.recovered == delivered + self.dropped + in_flight
-        rows_expected = sum(isinstance(value, int) for value in self.expected)
+        rows_expected = sum(not isinstance(value, str) for value in self.expected)
         assert rows_expected == delivered + in_flight
         if self.spills:
             limit = self.options["backpressure"].max_spill_bytes
