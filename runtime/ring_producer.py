@@ -70,8 +70,12 @@ class RingProducer(RingEnd):
         ``publish`` or ``offer``: a parked consumer is not woken by staging.
         """
         self._check_open()
-        if count < 0:
-            raise InvalidCapacity(f"cannot stage {count} rows; expected zero or more")
+        free = int(spsc.claim(self.rows_index, self.capacity, max(count, 0)))
+        if not 0 <= count <= free:
+            raise InvalidCapacity(
+                f"cannot stage {count} rows; expected zero or more, and no more than were claimed "
+                f"({free} slots are free)"
+            )
         if heap_position is None:
             heap_position = self.heap_position
         transfer.stage_rows(self.rows_index, self.heap_index, count, heap_position)

@@ -300,8 +300,9 @@ def test_only_rows_that_are_there_can_be_viewed_and_released(ends: Ends, count: 
         consumer.release(count)
     with pytest.raises(InvalidCapacity, match="zero or more"):
         producer.claim(-1)
-    with pytest.raises(InvalidCapacity, match="zero or more"):
-        producer.stage(-1)
+    for staged in (-1, 5):
+        with pytest.raises(InvalidCapacity, match=f"cannot stage {staged} rows"):
+            producer.stage(staged)
 
 
 @pytest.mark.parametrize(
