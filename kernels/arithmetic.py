@@ -158,6 +158,31 @@ def float_bits(value):
     return np.float64(value).view(np.uint64)
 
 
+def _same_word(result: Any, argument: Any) -> Any:
+    def typer(typing_context: Any, value: Any) -> Any:
+        if not isinstance(value, types.Integer):
+            return None
+
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            return args[0]
+
+        return result(argument), generate
+
+    return typer
+
+
+@lowered_by(_same_word(types.uint64, types.int64))
+def as_unsigned(value):
+    """The bits of an int64 as a uint64."""
+    return np.uint64(int(value) & 0xFFFFFFFFFFFFFFFF)
+
+
+@lowered_by(_same_word(types.int64, types.uint64))
+def as_signed(value):
+    """The bits of a uint64 as an int64."""
+    return np.uint64(value).view(np.int64)
+
+
 @kernel
 def float_key(value):
     """The word a float is hashed by: one for every NaN, one for both zeros."""

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from .fragments import SCALARS, ZEROS, Value, comment_text, conjunction, local_kind
+from .fragments import ZEROS, Value, comment_text, conjunction, local_kind
 from .typed import Node
 
 INDENT = "    "
@@ -157,10 +157,17 @@ class Emission:
         return self.assign(condition, "ok")
 
     def computed(self, node: Node, code: str, valid: str | None = None) -> Value:
-        """A new value of *node*'s type. *code* may be a call that returns a plain Python number."""
+        """A new value of *node*'s type.
+
+        Called as plain Python, kernels return Python numbers. Those of int64
+        and float64 are as good as numpy's; the others are told their type.
+        """
         kind = local_kind(node.type)
-        typed = f"{SCALARS[kind]}({code})" if kind in SCALARS else code
-        return Value(kind, self.assign(typed), valid)
+        return Value(kind, self.assign(f"{kind}({code})" if kind in ("uint64", "float32") else code), valid)
+
+    def converted(self, node: Node, code: str, valid: str | None = None) -> Value:
+        """A value of another kind as one of *node*'s type."""
+        return Value(local_kind(node.type), self.assign(f"{local_kind(node.type)}({code})"), valid)
 
     def or_zero(self, value: Value) -> str:
         """The value as it stands in a row: zero when it is NULL."""

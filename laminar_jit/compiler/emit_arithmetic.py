@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..types import DataType
 from .emission import Emission, emits, library
-from .fragments import SCALARS, Value, conjunction, constant_code, local_kind
+from .fragments import Value, conjunction, constant_code, local_kind
 from .typed import DIVISIONS_BY_ZERO, OVERFLOWS, Node
 
 library("arithmetic", "add_int64", "subtract_int64", "multiply_int64", "divide_int64", "modulo_int64")
@@ -59,7 +59,7 @@ def add_subtract_multiply(emission: Emission, node: Node) -> Value:
         return emission.computed(node, f"{left.code} {symbol} {right.code}", valid)
     if node.type.name == "time":
         # Both are taken within the day first, so that their sum cannot overflow.
-        day = f"np.int64({MICROSECONDS_PER_DAY})"
+        day = f"{MICROSECONDS_PER_DAY}"
         shift = emission.call("floor_modulo", right.code, day)
         return emission.computed(
             node, emission.call("floor_modulo", f"{left.code} {symbol} {shift}", day), valid
@@ -93,7 +93,7 @@ def negate(emission: Emission, node: Node) -> Value:
 def _negated_where(emission: Emission, node: Node, value: Value, valid: str | None, condition: str) -> Value:
     """The negative of an integer where *condition* holds; the least one has none."""
     least = value_range(node.type)
-    bound = f"np.int64({least[0]})" if least else emission.use("INT64_MIN")
+    bound = f"{least[0]}" if least else emission.use("INT64_MIN")
     fits = emission.assign(f"{value.code} != {bound}", "fits")
     code = f"-{value.code}" if condition == "True" else f"(-{value.code} if {condition} else {value.code})"
     return emission.checked(node, f"{code} if {fits} else 0", fits, valid, OVERFLOWS)
@@ -120,8 +120,8 @@ def sign(emission: Emission, node: Node) -> Value:
         )
         return emission.computed(node, code, valid)
     if value.kind == "uint64":
-        return emission.computed(node, f"np.int64({value.code} > np.uint64(0))", valid)
-    return emission.computed(node, f"np.int64({value.code} > 0) - np.int64({value.code} < 0)", valid)
+        return emission.computed(node, f"int64({value.code} > uint64(0))", valid)
+    return emission.computed(node, f"int64({value.code} > 0) - int64({value.code} < 0)", valid)
 
 
 def _nonzero(emission: Emission, divisor: Value, valid: str | None) -> tuple[str, str | None]:
@@ -133,7 +133,7 @@ def _nonzero(emission: Emission, divisor: Value, valid: str | None) -> tuple[str
     emission.count(DIVISIONS_BY_ZERO, f"(not {fits})", valid)
     if divisor.kind in ("float32", "float64"):
         return divisor.code, fits
-    return emission.assign(f"{divisor.code} if {fits} else {SCALARS[divisor.kind]}(1)"), fits
+    return emission.assign(f"{divisor.code} if {fits} else {constant_code(1, divisor.kind)}"), fits
 
 
 @emits("divide")
@@ -141,7 +141,7 @@ def divide(emission: Emission, node: Node) -> Value:
     (left, right), valid = emission.arguments(node)
     divisor, nonzero = _nonzero(emission, right, valid)
     # Plain Python would raise where compiled code goes on.
-    code = f"np.float64({left.code}) / np.float64({divisor})"
+    code = f"float64({left.code}) / float64({divisor})"
     return emission.computed(node, code, _both(emission, valid, nonzero))
 
 
@@ -156,7 +156,7 @@ def integer_divide(emission: Emission, node: Node) -> Value:
     divisor, nonzero = _nonzero(emission, right, valid)
     valid = _both(emission, valid, nonzero)
     if node.type.is_float:
-        scalar = SCALARS[left.kind]
+        scalar = left.kind
         quotient = emission.assign(f"{scalar}({left.code}) / {scalar}({divisor})")
         return emission.computed(node, emission.call("truncate_float", quotient), valid)
     if left.kind == "uint64":
@@ -176,7 +176,7 @@ def modulo(emission: Emission, node: Node) -> Value:
     divisor, nonzero = _nonzero(emission, right, valid)
     valid = _both(emission, valid, nonzero)
     if node.type.is_float:
-        code = emission.call("fmod_float64", f"np.float64({left.code})", f"np.float64({divisor})")
+        code = emission.call("fmod_float64", f"float64({left.code})", f"float64({divisor})")
         return emission.computed(node, code, valid)
     function = "modulo_uint64" if left.kind == "uint64" else "modulo_int64"
     return emission.computed(node, emission.call(function, left.code, divisor), valid)
@@ -195,7 +195,7 @@ def bit_not(emission: Emission, node: Node) -> Value:
     if node.type.is_unsigned and node.type.bits < 64:
         return emission.computed(node, f"{value.code} ^ {node.type.maximum}", valid)
     if node.type.is_unsigned:
-        return emission.computed(node, f"{value.code} ^ np.uint64({node.type.maximum})", valid)
+        return emission.computed(node, f"{value.code} ^ uint64({node.type.maximum})", valid)
     return emission.computed(node, f"~{value.code}", valid)
 
 
@@ -207,11 +207,11 @@ def shift(emission: Emission, node: Node) -> Value:
     (value, count), valid = emission.arguments(node)
     width = node.type.bits
     fits = emission.assign(f"({count.code} >= 0) & ({count.code} < {width})", "fits")
-    safe = emission.assign(f"{count.code} if {fits} else np.int64(0)")
+    safe = emission.assign(f"{count.code} if {fits} else 0")
     code = emission.call(f"{node.operation}_{value.kind}", value.code, safe)
     if node.operation == "shift_left" and width < 64:
         # The narrow type's own bits, with its own sign.
-        code = f"np.int64({code}) & {2**width - 1}"
+        code = f"{code} & {2**width - 1}"
         if node.type.is_signed:
             half = 1 << (width - 1)
             code = f"(({code}) ^ {half}) - {half}"

@@ -11,6 +11,7 @@ from .fragments import Value, constant_code, local_kind
 from .nullability import cast_can_fail
 from .typed import BAD_CASTS, Node
 
+library("arithmetic", "as_signed", "as_unsigned")
 library("arithmetic", "float_to_int64", "float_to_uint64", "float_to_decimal", "multiply_int64")
 library("arithmetic", "nearest_multiple", "divide_int64", "floor_divide", "floor_modulo", "INT64_MAX")
 library(
@@ -39,7 +40,7 @@ def cast(emission: Emission, node: Node) -> Value:
     if source.is_integer and target.is_integer:
         return _integer_to_integer(emission, node, value, valid)
     if target.is_float:
-        return emission.computed(node, value.code, valid)
+        return emission.converted(node, value.code, valid)
     if target.is_decimal:
         return _integer_to_decimal(emission, node, value, valid)
     if target.name == "string":
@@ -49,7 +50,7 @@ def cast(emission: Emission, node: Node) -> Value:
 
 def _from_bool(emission: Emission, node: Node, value: Value, valid: str | None) -> Value:
     if node.type.is_integer:
-        return emission.computed(node, value.code, valid)
+        return emission.converted(node, value.code, valid)
     yes, no = constant_string(emission, "true"), constant_string(emission, "false")
     address = emission.assign(f"{yes.code} if {value.code} else {no.code}", "a")
     length = f"{yes.second} if {value.code} else {no.second}"
@@ -60,7 +61,7 @@ def _from_bool(emission: Emission, node: Node, value: Value, valid: str | None) 
 def _from_float(emission: Emission, node: Node, value: Value, valid: str | None) -> Value:
     target = node.type
     if target.is_float:
-        return emission.computed(node, value.code, valid)
+        return emission.converted(node, value.code, valid)
     if target.is_decimal:
         power, limit = (
             constant_code(10.0**target.scale, "float64"),
@@ -76,27 +77,25 @@ def _from_float(emission: Emission, node: Node, value: Value, valid: str | None)
 
 def _from_decimal(emission: Emission, node: Node, value: Value, valid: str | None) -> Value:
     source, target = node.arguments[0].type, node.type
-    unit = f"np.int64({10**source.scale})"
+    unit = f"{10**source.scale}"
     if target.is_float:
-        return emission.computed(
-            node, f"np.float64({value.code}) / np.float64({10.0**source.scale!r})", valid
-        )
+        return emission.computed(node, f"float64({value.code}) / float64({10.0**source.scale!r})", valid)
     if target.is_decimal:
         return _decimal_to_decimal(emission, node, value, valid)
     if target.name == "string":
         return _number_text(emission, value, valid, source.scale)
-    whole = emission.assign(f"np.int64({emission.call('divide_int64', value.code, unit)}[0])")
+    whole = emission.assign(f"{emission.call('divide_int64', value.code, unit)}[0]")
     if target.name == "uint64":
         fits = emission.assign(f"{whole} >= 0", "fits")
-        return emission.checked(node, whole, fits, valid, BAD_CASTS)
+        return emission.checked(node, emission.call("as_unsigned", whole), fits, valid, BAD_CASTS)
     return emission.computed(node, whole, valid)
 
 
 def _decimal_to_decimal(emission: Emission, node: Node, value: Value, valid: str | None) -> Value:
     source, target = node.arguments[0].type, node.type
     if target.scale < source.scale:
-        unit = f"np.int64({10 ** (source.scale - target.scale)})"
-        raw = emission.assign(f"np.int64({emission.call('nearest_multiple', value.code, unit)})")
+        unit = f"{10 ** (source.scale - target.scale)}"
+        raw = emission.assign(emission.call("nearest_multiple", value.code, unit))
     elif target.scale > source.scale:
         return _scaled(emission, node, value.code, valid, target.scale - source.scale)
     else:
@@ -109,7 +108,7 @@ def _decimal_to_decimal(emission: Emission, node: Node, value: Value, valid: str
 def _scaled(emission: Emission, node: Node, code: str, valid: str | None, digits: int) -> Value:
     """*code* times a power of ten, which must fit."""
     raw, fits = emission.name("v"), emission.name("fits")
-    power = f"np.int64({10**digits})"
+    power = f"{10**digits}"
     emission.line(f"{raw}, {fits} = {emission.call('multiply_int64', code, power)}")
     inside = in_range(emission, raw, node.type)
     both = emission.assign(f"{fits} & {inside}", "fits")
@@ -118,10 +117,10 @@ def _scaled(emission: Emission, node: Node, code: str, valid: str | None, digits
 
 def _integer_to_decimal(emission: Emission, node: Node, value: Value, valid: str | None) -> Value:
     if value.kind == "uint64":
-        small = emission.assign(f"{value.code} <= np.uint64({node.type.maximum})", "fits")
-        signed = emission.assign(f"np.int64({value.code}) if {small} else np.int64(0)")
+        small = emission.assign(f"{value.code} <= uint64({node.type.maximum})", "fits")
+        signed = emission.assign(f"{emission.call('as_signed', value.code)} if {small} else 0")
         scaled, fits = emission.name("v"), emission.name("fits")
-        power = f"np.int64({10**node.type.scale})"
+        power = f"{10**node.type.scale}"
         emission.line(f"{scaled}, {fits} = {emission.call('multiply_int64', signed, power)}")
         inside = in_range(emission, scaled, node.type)
         both = emission.assign(f"{small} & {fits} & {inside}", "fits")
@@ -131,17 +130,20 @@ def _integer_to_decimal(emission: Emission, node: Node, value: Value, valid: str
 
 def _integer_to_integer(emission: Emission, node: Node, value: Value, valid: str | None) -> Value:
     source, target = node.arguments[0].type, node.type
+    raw = value.code
+    if value.kind != local_kind(target):
+        raw = emission.assign(emission.call("as_signed" if value.kind == "uint64" else "as_unsigned", raw))
     if not cast_can_fail(source, target):
-        return emission.computed(node, value.code, valid)
+        return value.with_valid(valid) if raw == value.code else Value(local_kind(target), raw, valid)
     if value.kind == "uint64":
-        fits = emission.assign(f"{value.code} <= np.uint64({target.maximum})", "fits")
+        fits = emission.assign(f"{value.code} <= uint64({target.maximum})", "fits")
     elif target.name == "uint64":
         fits = emission.assign(f"{value.code} >= 0", "fits")
     elif value_range(target) is None:
         fits = emission.assign("True", "fits")
     else:
         fits = in_range(emission, value.code, target)
-    return emission.checked(node, value.code, fits, valid, BAD_CASTS)
+    return emission.checked(node, raw, fits, valid, BAD_CASTS)
 
 
 def _number_text(emission: Emission, value: Value, valid: str | None, scale: int) -> Value:
@@ -167,7 +169,7 @@ def _from_text(emission: Emission, node: Node, value: Value, valid: str | None) 
 def _time(
     emission: Emission, node: Node, value: Value, valid: str | None, source: DataType, target: DataType
 ) -> Value:
-    day = f"np.int64({MICROSECONDS_PER_DAY})"
+    day = f"{MICROSECONDS_PER_DAY}"
     if source.name == "timestamp" and target.name == "date":
         return emission.computed(node, emission.call("floor_divide", value.code, day), valid)
     if source.name == "timestamp" and target.name == "time":

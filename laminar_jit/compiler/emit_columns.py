@@ -53,7 +53,7 @@ def read_column(emission: Emission, number: int, type: DataType, nullable: bool)
     if kind == "bool":
         bitmap = _word(emission, number, "VALUES")
         offset = _word(emission, number, "BIT_OFFSET")
-        code = emission.assign(emission.call("bit_at", bitmap, "np.int64(-1)", f"{offset} + row"))
+        code = emission.assign(emission.call("bit_at", bitmap, "-1", f"{offset} + row"))
         return Value(kind, code, valid)
     values = _word(emission, number, "VALUES")
     if kind == "wide":
@@ -62,13 +62,11 @@ def read_column(emission: Emission, number: int, type: DataType, nullable: bool)
         return Value(kind, low, valid, high)
     if type.is_decimal:
         stride = _word(emission, number, "ENCODING")
-        return _within_range(
-            emission, f"np.int64({emission.call('decimal_at', values, stride, 'row')})", valid
-        )
+        return _within_range(emission, emission.call("decimal_at", values, stride, "row"), valid)
     stored = _STORED.get(type.name, type.name)
     load = emission.call(f"load_{stored}", f"{values} + row * {_BYTES[stored]}")
     if kind == "int64" and stored != "int64":
-        load = f"np.int64({load})"
+        load = f"int64({load})"
     if type.name == "time":
         return _within_range(emission, load, valid)
     return Value(kind, emission.assign(load), valid)
@@ -76,9 +74,7 @@ def read_column(emission: Emission, number: int, type: DataType, nullable: bool)
 
 def _within_range(emission: Emission, load: str, valid: str | None) -> Value:
     """A word whose values do not overflow when added; what stands at a NULL might, and is not let in."""
-    return Value(
-        "int64", emission.assign(load if valid is None else f"{load} if {valid} else np.int64(0)"), valid
-    )
+    return Value("int64", emission.assign(load if valid is None else f"{load} if {valid} else 0"), valid)
 
 
 def _read_string(emission: Emission, number: int, valid: str | None) -> Value:
@@ -104,15 +100,15 @@ def column(emission: Emission, node: Node) -> Value:
 def literal(emission: Emission, node: Node) -> Value:
     kind = local_kind(node.type)
     if node.value is None:
-        empty = Value(kind, "np.uint64(0)", "False", "np.int64(0)") if kind == "wide" else None
+        empty = Value(kind, "uint64(0)", "False", "0") if kind == "wide" else None
         if kind == "string":
-            empty = Value(kind, "np.int64(0)", "False", "np.int64(0)")
+            empty = Value(kind, "0", "False", "0")
         return empty or Value(kind, constant_code(0, kind), "False")
     if kind == "string":
         return constant_string(emission, node.value)
     if kind == "wide":
         low, high = int(node.value) & (2**64 - 1), int(node.value) >> 64
-        return Value(kind, f"np.uint64({low})", None, f"np.int64({high})", node.value)
+        return Value(kind, f"uint64({low})", None, f"{high}", node.value)
     return Value(kind, constant_code(node.value, kind), None, constant=node.value)
 
 

@@ -118,7 +118,7 @@ def _constant(emission: Emission, value: Value, choice: object) -> Value:
         return constant_string(emission, choice)  # type: ignore[arg-type]
     if value.kind == "wide":
         number = int(choice)  # type: ignore[call-overload]
-        return Value("wide", f"np.uint64({number & (2**64 - 1)})", None, f"np.int64({number >> 64})", number)
+        return Value("wide", f"uint64({number & (2**64 - 1)})", None, f"{number >> 64}", number)
     return Value(value.kind, constant_code(choice, value.kind), constant=choice)
 
 

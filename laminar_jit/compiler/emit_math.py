@@ -32,7 +32,7 @@ def floor_ceil(emission: Emission, node: Node) -> Value:
     (value,), valid = emission.arguments(node)
     if node.type.is_float:
         return emission.computed(node, f"np.{node.operation}({value.code})", valid)
-    unit = f"np.int64({10 ** node.arguments[0].type.scale})"
+    unit = f"{10 ** node.arguments[0].type.scale}"
     if node.operation == "floor":
         return emission.computed(node, emission.call("floor_divide", value.code, unit), valid)
     return emission.computed(node, f"-{emission.call('floor_divide', f'-{value.code}', unit)}", valid)
@@ -69,8 +69,8 @@ def _round_integer(emission: Emission, node: Node, value: Value, valid: str | No
         return emission.checked(node, constant_code(0, value.kind), fits, valid, OVERFLOWS)
     scalar = constant_code(unit, value.kind)
     function = "nearest_multiple_uint64" if value.kind == "uint64" else "nearest_multiple"
-    wrapper = "np.uint64" if value.kind == "uint64" else "np.int64"
-    times = emission.assign(f"{wrapper}({emission.call(function, value.code, scalar)})")
+    times = emission.call(function, value.code, scalar)
+    times = emission.assign(f"uint64({times})" if value.kind == "uint64" else times)
     if node.type.bits == 64:
         return checked_call(emission, node, f"multiply_{value.kind}", times, scalar, valid)
     raw = emission.assign(f"{times} * {scalar}")
@@ -85,8 +85,8 @@ def _round_decimal(emission: Emission, node: Node, value: Value, valid: str | No
     unit = 10 ** (scale - digits)
     if unit >= 2**63:
         # At most eighteen digits are less than half of it.
-        return emission.computed(node, "np.int64(0)", valid)
-    times = emission.call("nearest_multiple", value.code, f"np.int64({unit})")
+        return emission.computed(node, "0", valid)
+    times = emission.call("nearest_multiple", value.code, f"{unit}")
     if digits >= 0:
         return emission.computed(node, times, valid)
-    return emission.computed(node, f"np.int64({times}) * {10**-digits}", valid)
+    return emission.computed(node, f"{times} * {10**-digits}", valid)

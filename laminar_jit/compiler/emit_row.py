@@ -26,17 +26,17 @@ def emit_row(
     """Write all fields of the next slot, whose address is the local ``slot``."""
     if layout.has_heap:
         _emit_strings(emission, layout, values)
-    hashed = emit_hash(emission, [values[key] for key in keys]) if keys else "np.uint64(0)"
-    ts = "ts" if timed else "np.int64(0)"
+    hashed = emit_hash(emission, [values[key] for key in keys]) if keys else "uint64(0)"
+    ts = "ts" if timed else "0"
     _store(emission, "int64", layout.offset("_ts"), ts)
     _store(emission, "uint64", layout.offset("_hash"), hashed)
     for word in range(layout.null_words):
         bits = [
-            f"(np.uint64(not {value.valid}) << np.uint64({number % 64}))"
+            f"(uint64(not {value.valid}) << uint64({number % 64}))"
             for number, value in enumerate(values)
             if value.valid is not None and number // 64 == word
         ]
-        _store(emission, "uint64", layout.offset("_nulls") + 8 * word, " | ".join(bits) or "np.uint64(0)")
+        _store(emission, "uint64", layout.offset("_nulls") + 8 * word, " | ".join(bits) or "uint64(0)")
     if layout.watermarked:
         _store(emission, "int64", layout.offset("_watermark"), "watermark")
     if layout.has_heap:
@@ -53,15 +53,15 @@ def _store(emission: Emission, kind: str, offset: int, code: str) -> None:
 def _emit_field(emission: Emission, offset: int, kind: str, value: Value) -> None:
     if kind == "wide":
         zeroed = "" if value.valid is None else f" if {value.valid} else "
-        low = value.code + (zeroed and f"{zeroed}np.uint64(0)")
-        high = value.second + (zeroed and f"{zeroed}np.int64(0)")
+        low = value.code + (zeroed and f"{zeroed}uint64(0)")
+        high = value.second + (zeroed and f"{zeroed}0")
         _store(emission, "uint64", offset, low)
         _store(emission, "int64", offset + 8, high)
         return
     code = emission.or_zero(value)
     if kind not in ("bool", "int64", "uint64", "float32", "float64"):
         # The value fits: every narrow type was checked where it was computed.
-        code = f"np.{kind}({code})"
+        code = f"{kind}({code})"
     _store(emission, kind, offset, code)
 
 

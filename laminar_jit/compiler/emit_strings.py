@@ -18,7 +18,7 @@ library("ring0", "SCRATCH_FULL")
 _ANY_TEXT = b"\xff"
 _ANY_CHARACTER = b"\xfe"
 
-_LONGEST = "np.int64(9223372036854775807)"
+_LONGEST = "9223372036854775807"
 
 
 def view(emission: Emission, code: str, valid: str | None) -> Value:
@@ -133,7 +133,7 @@ def _emptied(emission: Emission, value: Value, valid: str | None, source: Value)
     """*value* of length zero where it is NULL, which its source string alone does not ensure."""
     if valid is None or valid == source.valid:
         return value
-    length = emission.assign(f"{value.second} if {valid} else np.int64(0)", "n")
+    length = emission.assign(f"{value.second} if {valid} else 0", "n")
     return Value("string", value.code, valid, length)
 
 
@@ -158,7 +158,7 @@ def built(emission: Emission, length: str, valid: str | None, write: list[str]) 
     """
     emission.uses_scratch = True
     address, size = emission.name("a"), emission.name("n")
-    zero = f"{length} if {valid} else np.int64(0)"
+    zero = f"{length} if {valid} else 0"
     emission.line(f"{size} = {length if valid is None else zero}")
     with emission.block(f"if scratch_used + {size} > scratch_bytes:"):
         emission.line(f"stop = {emission.use('SCRATCH_FULL')}")

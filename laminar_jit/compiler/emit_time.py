@@ -7,7 +7,7 @@ from .emit_arithmetic import MICROSECONDS_PER_DAY
 from .fragments import Value
 from .typed import OVERFLOWS, Node
 
-library("arithmetic", "floor_divide", "floor_modulo")
+library("arithmetic", "floor_divide", "floor_modulo", "as_signed", "as_unsigned")
 library(
     "calendar", "year_of", "month_of", "day_of_month", "quarter_of", "day_of_year", "iso_weekday", "weekday"
 )
@@ -52,8 +52,8 @@ def day_of(emission: Emission, node: Node, value: Value) -> str:
     """The local with the day of a timestamp or date."""
     if node.type.name == "date":
         return value.code
-    call = emission.call("floor_divide", value.code, f"np.int64({MICROSECONDS_PER_DAY})")
-    return emission.assign(f"np.int64({call})")
+    call = emission.call("floor_divide", value.code, f"{MICROSECONDS_PER_DAY}")
+    return emission.assign(call)
 
 
 @emits("extract")
@@ -68,7 +68,7 @@ def extract(emission: Emission, node: Node) -> Value:
     if source.type.name == "date":
         return emission.computed(node, "0", valid)
     modulus, divisor = _OF_CLOCK[part]
-    rest = emission.call("floor_modulo", value.code, f"np.int64({modulus})")
+    rest = emission.call("floor_modulo", value.code, f"{modulus}")
     return emission.computed(node, rest if divisor == 1 else f"{rest} // {divisor}", valid)
 
 
@@ -77,9 +77,10 @@ def _epoch(emission: Emission, value: Value, part: str, is_date: bool) -> str:
         return f"{value.code} * 86400.0" if is_date else f"{value.code} / 1000000.0"
     per_second = _EPOCHS[part]
     if is_date:
-        return f"np.int64(np.uint64({value.code}) * np.uint64({86_400 * per_second}))"
+        word = emission.call("as_unsigned", value.code)
+        return emission.call("as_signed", f"{word} * uint64({86_400 * per_second})")
     unit = _SECOND // per_second
-    return value.code if unit == 1 else emission.call("floor_divide", value.code, f"np.int64({unit})")
+    return value.code if unit == 1 else emission.call("floor_divide", value.code, f"{unit}")
 
 
 @emits("date_trunc")
@@ -90,12 +91,10 @@ def date_trunc(emission: Emission, node: Node) -> Value:
         return value
     raw, fits = emission.name("v"), emission.name("fits")
     if unit in _CLOCK_UNITS:
-        call = emission.call("truncate_clock", value.code, f"np.int64({_CLOCK_UNITS[unit]})")
+        call = emission.call("truncate_clock", value.code, f"{_CLOCK_UNITS[unit]}")
         emission.line(f"{raw}, {fits} = {call}")
         return emission.checked(node, raw, fits, valid, OVERFLOWS)
-    first = emission.assign(
-        f"np.int64({emission.call(f'{unit}_start', day_of(emission, node.arguments[0], value))})"
-    )
+    first = emission.assign(emission.call(f"{unit}_start", day_of(emission, node.arguments[0], value)))
     if node.type.name == "date":
         emission.line(f"{fits} = {first} >= {-(2**31)}")
         return emission.checked(node, first, fits, valid, OVERFLOWS)

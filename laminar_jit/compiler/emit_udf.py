@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .emission import Emission, emits
-from .fragments import SCALARS, ZEROS, Value, local_kind
+from .fragments import ZEROS, Value, local_kind
 from .typed import Node
 
 
@@ -27,7 +27,7 @@ def udf(emission: Emission, node: Node) -> Value:
     emission.line(f"state[{emission.use('CURRENT_UDF')}] = {emission.next_call()}")
     call = f"udf_{number}({', '.join(passed)})"
     if valid is None and not may_return_null:
-        return emission.computed(node, call)
+        return emission.converted(node, call)
     result, known = emission.name("v"), emission.name("ok")
     emission.line(f"{result} = {ZEROS[kind]}")
     emission.line(f"{known} = False")
@@ -40,7 +40,7 @@ def udf(emission: Emission, node: Node) -> Value:
 
 
 def _call(emission: Emission, call: str, kind: str, result: str, known: str, may_return_null: bool) -> None:
-    scalar = SCALARS.get(kind, "bool")
+    scalar = kind  # a number, or bool
     if not may_return_null:
         emission.line(f"{result} = {scalar}({call})")
         emission.line(f"{known} = True")
@@ -55,9 +55,7 @@ def _passed(argument: Node, value: Value) -> str:
     """A value in the type the function was compiled for."""
     kind = argument.type.row_kind
     return (
-        value.code
-        if kind in ("bool", "int64", "uint64", "float32", "float64")
-        else f"np.{kind}({value.code})"
+        value.code if kind in ("bool", "int64", "uint64", "float32", "float64") else f"{kind}({value.code})"
     )
 
 
@@ -66,5 +64,5 @@ def _pair(text: str, argument: Node, value: Value) -> str:
     if value.valid is None:
         return f"({text}, False)"
     kind = argument.type.row_kind
-    zero = "False" if kind == "bool" else f"np.{kind}(0)"
+    zero = "False" if kind == "bool" else f"{kind}(0)"
     return f"({text} if {value.valid} else {zero}, not {value.valid})"

@@ -13,16 +13,16 @@ from typing import Any
 
 from ..types import DataType
 
-#: The numpy scalar that makes a local of a kind, in compiled code and in plain Python alike.
-SCALARS = {"int64": "np.int64", "uint64": "np.uint64", "float32": "np.float32", "float64": "np.float64"}
+#: The kinds of numbers. The numpy scalar of that name makes one, compiled and in plain Python alike.
+SCALARS = ("int64", "uint64", "float32", "float64")
 
 #: What stands in a field that is NULL.
 ZEROS = {
     "bool": "False",
-    "int64": "np.int64(0)",
-    "uint64": "np.uint64(0)",
-    "float32": "np.float32(0.0)",
-    "float64": "np.float64(0.0)",
+    "int64": "0",
+    "uint64": "uint64(0)",
+    "float32": "float32(0.0)",
+    "float64": "0.0",
 }
 
 _COMMENT_CHARACTERS = 150
@@ -62,8 +62,10 @@ def constant_code(value: Any, kind: str) -> str:
     """A number or truth value as source that evaluates to exactly it."""
     if kind == "bool":
         return "True" if value else "False"
-    if kind in ("int64", "uint64"):
-        return f"{SCALARS[kind]}({int(value)})"
+    if kind == "int64":
+        return repr(int(value))
+    if kind == "uint64":
+        return f"uint64({int(value)})"
     number = float(value)
     if math.isnan(number):
         text = "np.nan"
@@ -71,7 +73,7 @@ def constant_code(value: Any, kind: str) -> str:
         text = "np.inf" if number > 0 else "-np.inf"
     else:
         text = repr(number)
-    return f"{SCALARS[kind]}({text})"
+    return text if kind == "float64" else f"float32({text})"
 
 
 def comment_text(text: str) -> str:

@@ -313,7 +313,11 @@ def kernel_source(spec: Ring0Spec, columns: dict[str, int], left: dict[Node, int
         '"""Generated: reads Arrow columns, writes rows. See the comments for the plan it came from."""',
         "",
     ]
-    lines += ["import numpy as np", ""]
+    lines += ["import numpy as np"]
+    lines += [
+        "from numpy import float32, float64, int8, int16, int32, int64, uint8, uint16, uint32, uint64",
+        "",
+    ]
     for module in sorted(by_module):
         lines += _import_lines(module, sorted(by_module[module]))
     calls_udf = any(node.operation == "udf" for node in walk(*spec.roots))
