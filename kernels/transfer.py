@@ -11,7 +11,7 @@ from .jit import kernel
 from .memory import copy_bytes, load_int64, store_int64
 from .positions import advanced, distance
 from .spinning import spin_for_room
-from .spsc import HEAD, STAGED, TAIL, claim, offer, peek, publish, release, stage
+from .spsc import HEAD, STAGED, TAIL, claim, offer, peek, publish, publish_quietly, release, stage
 
 # Rows without a ``_heap`` field.
 NO_HEAP = -1
@@ -66,19 +66,21 @@ def send_rows(index, slots, capacity, row_bytes, source, count, publish_every, s
         unpublished = distance(load_relaxed(index, STAGED), load_relaxed(index, TAIL))
         wanted = min(count - taken, max(publish_every - unpublished, 1))
         room = claim(index, capacity, wanted)
-        if room <= 0:
-            if publish(index):
+        if room < wanted and spins > 0:
+            # Room for the whole piece is worth a short wait: small pieces cost as much as large ones.
+            if unpublished > 0 and publish_quietly(index):
                 return taken, True
-            if not spin_for_room(index, capacity, 1, spins):
-                return taken, False
-            continue
+            spin_for_room(index, capacity, min(wanted, capacity), spins)
+            room = claim(index, capacity, wanted)
+        if room <= 0:
+            return taken, publish(index)
         position = load_relaxed(index, STAGED)
         copy_to_slots(slots, capacity, row_bytes, position, source + taken * row_bytes, room)
         stage(index, room)
         taken += room
-        if unpublished + room >= publish_every and publish(index):
+        if unpublished + room >= publish_every and publish_quietly(index):
             return taken, True
-    if load_relaxed(index, STAGED) != load_relaxed(index, TAIL) and offer(index):
+    if offer(index):
         publish(index)
         return taken, True
     return taken, False

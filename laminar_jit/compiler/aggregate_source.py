@@ -16,7 +16,17 @@ from typing import Any
 import pyarrow as pa
 
 from ..errors import PlanError, UnsupportedClause
-from ..kernels import accumulators, groups, jit, key_words, memory, panes, sessions
+from ..kernels import (
+    accumulators,
+    groups,
+    jit,
+    key_words,
+    memory,
+    panes,
+    sessions,
+    string_accumulators,
+    sums,
+)
 from ..runtime.operators.kernel_file import place_kernel
 from ..runtime.rows import RowLayout
 from .aggregate_fragments import Source
@@ -217,7 +227,7 @@ def module_text(source: Source, layout: GroupLayout, title: str) -> str:
     offsets = [f"F{k} = {layout.row.field_offset(k)}" for k in range(len(layout.row.fields))]
     used = set(re.findall(r"[A-Za-z_][A-Za-z_0-9]*", body))
     lines = [f'"""Generated: {title}."""', "", "import numpy as np", ""]
-    for module in (accumulators, groups, jit, key_words, memory, panes, sessions):
+    for module in (accumulators, groups, jit, key_words, memory, panes, sessions, string_accumulators, sums):
         names = sorted(used & {name for name in vars(module) if _defined_in(module, name)})
         if names:
             lines.append(f"from {module.__name__} import {', '.join(names)}  # noqa: E501")
@@ -240,7 +250,7 @@ def _defined_in(module: ModuleType, name: str) -> bool:
     if name.startswith("_") or isinstance(value, ModuleType):
         return False
     if name.isupper():
-        return (module is not accumulators and module is not key_words) or name in ("WHOLE",)
+        return module in (groups, jit, memory, panes, sessions) or (module is key_words and name == "WHOLE")
     home = getattr(getattr(value, "py_func", value), "__module__", None)
     return home == module.__name__
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from support import RowMaker, make_operator, make_spec, run, with_watermarks
 
-from laminar_jit.kernels import accumulators, groups, panes
+from laminar_jit.kernels import accumulators, groups, panes, string_accumulators, sums
 
 LONG = "a text of more than twelve bytes, number "
 MAKER = RowMaker({"s": "string", "n": "int64", "x": "float64"}, ["s"])
@@ -134,4 +134,5 @@ def _find(index: Any, hashed: int, number: int) -> int | None:
 def test_every_component_has_start_add_and_merge():
     for name in accumulators.WORDS:
         for step in ("start", "add", "merge"):
-            assert callable(getattr(accumulators, f"{name}_{step}"))
+            homes = (accumulators, string_accumulators, sums)
+            assert sum(callable(getattr(home, f"{name}_{step}", None)) for home in homes) == 1
