@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterator
 
 import pytest
 
+from laminar_jit.spark.local import session as local_session
 from tests.support.leaks import allow_descriptors, allow_process, allow_threads
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[object]:
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    from pyspark.sql import SparkSession
-
-    session = (
-        SparkSession.builder.master("local[2]")
-        .appName("laminar_jit tests")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .getOrCreate()
-    )
-    session.sparkContext.setLogLevel("OFF")
+    session = local_session()
     allow_process(session.sparkContext._gateway.proc.pid)
     allow_descriptors("socket", 32)
     allow_descriptors("pipe", 8)
