@@ -99,14 +99,14 @@ def is_nan(emission: Emission, node: Node) -> Value:
 @emits("is_in")
 def is_in(emission: Emission, node: Node) -> Value:
     (value,), valid = emission.arguments(node)
-    choices = [choice for choice in node.value if choice is not None]  # type: ignore[attr-defined]
+    choices = [choice for choice in node.value if choice is not None]
     if len(choices) >= SEARCH_FROM and value.kind not in ("bool", "wide", "float32"):
         found = _search(emission, value, choices)
     else:
         tests = [compare(emission, "equal", value, _constant(emission, value, choice)) for choice in choices]
         found = " | ".join(f"({test})" for test in tests) or "False"
     answer = emission.computed(node, found, valid)
-    if None in node.value:  # type: ignore[operator]
+    if None in node.value:
         # No match among values of which one is unknown is unknown.
         known = answer.code if valid is None else emission.assign(f"{valid} & {answer.code}", "ok")
         return answer.with_valid(known)

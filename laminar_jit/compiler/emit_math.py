@@ -41,7 +41,7 @@ def floor_ceil(emission: Emission, node: Node) -> Value:
 @emits("round")
 def round_(emission: Emission, node: Node) -> Value:
     (value,), valid = emission.arguments(node)
-    digits = int(node.value)  # type: ignore[call-overload]
+    digits = int(node.value)
     if node.type.is_float:
         power = constant_code(10.0 ** abs(digits), "float64")
         if digits == 0:

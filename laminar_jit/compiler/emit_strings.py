@@ -31,7 +31,7 @@ def view(emission: Emission, code: str, valid: str | None) -> Value:
 @emits("starts_with", "ends_with", "contains")
 def part_of(emission: Emission, node: Node) -> Value:
     (value,), valid = emission.arguments(node)
-    part = constant_string(emission, node.value)  # type: ignore[arg-type]
+    part = constant_string(emission, node.value)
     return emission.computed(
         node, emission.call(node.operation, value.code, value.second, part.code, part.second), valid
     )
@@ -80,7 +80,7 @@ def simplest_match(compiled: bytes) -> tuple[str, bytes]:
 @emits("position")
 def position(emission: Emission, node: Node) -> Value:
     (value,), valid = emission.arguments(node)
-    part = constant_string(emission, node.value)  # type: ignore[arg-type]
+    part = constant_string(emission, node.value)
     code = emission.call("character_position", value.code, value.second, part.code, part.second)
     return emission.computed(node, code, valid)
 
@@ -102,7 +102,7 @@ def octet_length(emission: Emission, node: Node) -> Value:
 @emits("trim", "trim_left", "trim_right")
 def trim(emission: Emission, node: Node) -> Value:
     (value,), valid = emission.arguments(node)
-    characters = constant_string(emission, node.value)  # type: ignore[arg-type]
+    characters = constant_string(emission, node.value)
     for function in ("trim_left", "trim_right"):
         if node.operation in ("trim", function):
             value = view(
@@ -140,7 +140,7 @@ def _emptied(emission: Emission, value: Value, valid: str | None, source: Value)
 @emits("split_index")
 def split_index(emission: Emission, node: Node) -> Value:
     (value, index), valid = emission.arguments(node)
-    separator = constant_string(emission, node.value)  # type: ignore[arg-type]
+    separator = constant_string(emission, node.value)
     address, length, found = emission.name("a"), emission.name("n"), emission.name("ok")
     call = emission.call(
         "split_index", value.code, value.second, separator.code, separator.second, index.code
@@ -190,7 +190,7 @@ def concat(emission: Emission, node: Node) -> Value:
 @emits("replace")
 def replace(emission: Emission, node: Node) -> Value:
     (value,), valid = emission.arguments(node)
-    part, replacement = (constant_string(emission, text) for text in node.value)  # type: ignore[attr-defined]
+    part, replacement = (constant_string(emission, text) for text in node.value)
     if part.second == "0":
         return value
     subject = (value.code, value.second, part.code, part.second)

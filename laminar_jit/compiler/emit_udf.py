@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from .emission import Emission, emits
+from .emission import Emission, emits, library
 from .fragments import ZEROS, Value, local_kind
 from .typed import Node
+
+library("optional", "present")
 
 
 @emits("udf")
@@ -14,8 +16,8 @@ def udf(emission: Emission, node: Node) -> Value:
     values = [emission.value(argument) for argument in node.arguments]
     kind = local_kind(node.type)
     types = tuple(argument.type for argument in node.arguments)
-    may_return_null = function.may_return_null(types)  # type: ignore[union-attr]
-    takes_nulls = function.on_null == "call"  # type: ignore[union-attr]
+    may_return_null = function.may_return_null(types)
+    takes_nulls = function.on_null == "call"
     valid = None if takes_nulls else emission.all_valid(values)
     passed = [_passed(argument, value) for argument, value in zip(node.arguments, values)]
     if takes_nulls:
@@ -47,7 +49,7 @@ def _call(emission: Emission, call: str, kind: str, result: str, known: str, may
         return
     returned = emission.assign(call, "r")
     with emission.block(f"if {returned} is not None:"):
-        emission.line(f"{result} = {scalar}({returned})")
+        emission.line(f"{result} = {scalar}({emission.call('present', returned)})")
         emission.line(f"{known} = True")
 
 

@@ -81,7 +81,7 @@ def left_reason(node: Node) -> str | None:
         return "decimals of more than 18 digits are computed by pyarrow"
     if node.operation == "cast":
         return _left_cast(node.arguments[0].type, node.type)
-    if node.operation == "udf" and node.value.mode == "arrow":  # type: ignore[union-attr]
+    if node.operation == "udf" and node.value.mode == "arrow":
         return "the function takes whole Arrow arrays"
     return None
 

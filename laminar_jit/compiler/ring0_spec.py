@@ -94,6 +94,6 @@ class Ring0Spec:
             (WATERMARK_OFFSET, "_watermark"),
             (HEAP_OFFSET, "_heap"),
         ):
-            if name in layout.dtype.fields:
+            if name in (layout.dtype.names or ()):
                 words[at] = layout.offset(name)
         return fields, np.array(self.keys, dtype=np.int64), words

@@ -42,7 +42,8 @@ class Written:
 
     def column(self, number: int) -> list[Any]:
         """A field as Python values: numbers, or bytes for strings."""
-        nulls = self.rows["_nulls"].reshape(len(self.rows), -1)[:, number // 64] >> np.uint64(number % 64)
+        words = self.rows["_nulls"].reshape(len(self.rows), self.layout.null_words)
+        nulls = words[:, number // 64] >> np.uint64(number % 64)
         return [
             None if null & np.uint64(1) else self._value(row[f"f{number}"])
             for row, null in zip(self.rows, nulls)
