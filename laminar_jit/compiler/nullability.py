@@ -47,7 +47,7 @@ def _makes_null(operation: str, arguments: tuple[Node, ...], result: DataType, v
         return not _safe_divisor(operation, arguments[1])
     if operation in ("shift_left", "shift_right"):
         count = arguments[1]
-        return not (count.operation == "literal" and 0 <= count.value < result.bits)  # type: ignore[operator]
+        return not (count.operation == "literal" and 0 <= count.value < result.bits)
     described = OPERATIONS[operation]
     return bool(described.counters) or described.makes_null
 

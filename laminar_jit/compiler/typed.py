@@ -57,7 +57,7 @@ class Node:
     arguments: tuple[Node, ...]
     type: DataType
     nullable: bool
-    value: Hashable = None
+    value: Any = None
 
     def __post_init__(self) -> None:
         if self.operation not in OPERATIONS:
