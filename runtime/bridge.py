@@ -22,12 +22,13 @@ from ..errors import InvalidCapacity, InvalidDtype, RingClosed, RingError, RowTo
 from ..kernels import bridge as sinks
 from ..kernels import spsc, transfer
 from . import metrics
+from .bridge_buffers import ScratchRows, TextFields
 from .bridge_consumer import BridgeConsumer
 from .event_rows import EventRow
 from .layout import BARRIER, EOF, WATERMARK, wrapped
 from .policies import Backpressure, BatchPolicy, PauseSource, SpillToDisk, check_backpressure
 from .ring import DEFAULT_CAPACITY, DEFAULT_MARK_CAPACITY, create_ring
-from .rows import INLINE_STRING_BYTES, RowBatch, RowLayout
+from .rows import RowBatch, RowLayout
 from .spill import SpillReader, SpillWriter
 from .targets import RowTarget
 from .waiting import Condition, Waiting, wake
@@ -90,11 +91,11 @@ class PipelineBridge:
                 self._spill.close()
             raise
         self.ring = self._memory.producer(waiting)
-        self._scratch: _Scratch | None = None
+        self._scratch: ScratchRows | None = None
         if not isinstance(self.backpressure, PauseSource):
-            self._scratch = _Scratch(layout, min(capacity, _SCRATCH_ROWS), self.ring.heap_bytes)
+            self._scratch = ScratchRows(layout, min(capacity, _SCRATCH_ROWS), self.ring.heap_bytes)
         self._event = EventRow(layout)
-        self._texts = _TextFields(layout)
+        self._texts = TextFields(layout)
         #: For kernels that send by themselves (kernels/bridge.py).
         self.sink = self._new_sink()
         self._recovered = self._spill.recovered if self._spill is not None else 0
@@ -478,63 +479,3 @@ class PipelineBridge:
             raise
         if self._idle is not None and self._also and not room.ready():
             self._idle()
-
-
-class _Scratch:
-    """A private buffer for rows that find no room in the ring."""
-
-    def __init__(self, layout: RowLayout, capacity: int, heap_bytes: int) -> None:
-        self.rows = np.zeros(capacity, layout.dtype)
-        self.heap = np.zeros(heap_bytes, np.uint8)
-
-    def target(self, wanted: int) -> RowTarget:
-        return RowTarget(
-            rows=self.rows.ctypes.data,
-            position=0,
-            room=min(wanted, len(self.rows)),
-            mask=len(self.rows) - 1,
-            heap=self.heap.ctypes.data,
-            heap_position=0,
-            heap_room=len(self.heap),
-            heap_mask=max(len(self.heap) - 1, 0),
-        )
-
-
-class _TextFields:
-    """Where the strings of a layout stand, for the kernel that moves them."""
-
-    def __init__(self, layout: RowLayout) -> None:
-        self._numbers = np.array(
-            [k for k, field in enumerate(layout.fields) if field.kind == "string"], np.int64
-        )
-        self._offsets = np.array([layout.field_offset(int(k)) for k in self._numbers], np.int64)
-        self._nulls = layout.offset("_nulls")
-        self._heap_field = layout.offset("_heap") if layout.has_heap else transfer.NO_HEAP
-
-    def any_long(self, rows: np.ndarray[Any, Any]) -> bool:
-        return any(
-            ((rows[f"f{k}"]["head"] & _LENGTH) > np.uint64(INLINE_STRING_BYTES)).any() for k in self._numbers
-        )
-
-    def move(self, batch: RowBatch, first: int, target: RowTarget) -> tuple[int, int]:
-        row_bytes = batch.rows.dtype.itemsize
-        moved, heap_position = sinks.move_rows(
-            batch.rows.ctypes.data + first * row_bytes,
-            len(batch) - first,
-            batch.heap.ctypes.data,
-            batch.heap_mask,
-            row_bytes,
-            self._nulls,
-            self._heap_field,
-            self._numbers,
-            self._offsets,
-            target.rows,
-            target.position,
-            target.room,
-            target.mask,
-            target.heap,
-            target.heap_position,
-            target.heap_room,
-            target.heap_mask,
-        )
-        return int(moved), int(heap_position)

@@ -185,7 +185,7 @@ def column_of(batch: pa.RecordBatch, field: ColumnField) -> pa.Array:
     array = batch.column(index)
     if not field.nullable and array.null_count:
         raise SchemaMismatch(
-            f"column {field.name!r} is declared without NULL, but the batch holds {array.null_count} of them. "
+            f"column {field.name!r} is declared without NULL, but the batch holds {array.null_count}. "
             "Declare the column nullable, or fill the NULLs."
         )
     return array

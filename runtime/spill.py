@@ -7,9 +7,7 @@ files are written but not forced to the medium (`docs/decisions/031`).
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +17,7 @@ import numpy as np
 from ..errors import SpillError
 from . import failpoints
 from . import spill_format as form
+from .file_locks import closing, hold_lock, is_free
 from .layout import HEAP_FIELD
 from .rows import RowBatch
 
@@ -26,7 +25,6 @@ _MAX_FILE_BYTES = 64 << 20
 _MIN_FILE_BYTES = 4096
 _FILES_PER_LIMIT = 8
 _PADDING = bytes(8)
-_LOCK_SECONDS = 2.0
 
 _NO_HEAP = np.zeros(0, np.uint8)
 
@@ -62,12 +60,13 @@ class SpillWriter:
             self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise SpillError(f"cannot make the spill directory {self.directory}: {error}") from error
-        self._lock = _lock(form.lock_path(self.directory), "another live producer spills to it")
+        self._lock = hold_lock(form.lock_path(self.directory), "another live producer spills to it")
         try:
             self._state = form.SpillState(self.directory, self._fingerprint, create=True)
             try:
                 # A consumer of the earlier run may not have noticed yet that its producer is gone.
-                with _held(_lock(form.reader_lock_path(self.directory), "a consumer still reads from it")):
+                reader_lock = form.reader_lock_path(self.directory)
+                with closing(hold_lock(reader_lock, "a consumer still reads from it")):
                     self._recover()
             except BaseException:
                 self._state.close()
@@ -259,7 +258,7 @@ class SpillReader:
         self.directory = Path(directory)
         self._dtype = dtype
         self._fingerprint = form.fingerprint(dtype)
-        self._lock = _lock(form.reader_lock_path(self.directory), "another live consumer reads from it")
+        self._lock = hold_lock(form.reader_lock_path(self.directory), "another live consumer reads from it")
         try:
             self._state = form.SpillState(self.directory, self._fingerprint, create=False)
         except BaseException:
@@ -306,7 +305,7 @@ class SpillReader:
         """Release the directory; rows files go if nothing in them is unread."""
         if self._lock < 0:
             return
-        if self._state.taken == self._state.written and _is_free(form.lock_path(self.directory)):
+        if self._state.taken == self._state.written and is_free(form.lock_path(self.directory)):
             for _, path in form.list_files(self.directory):
                 with contextlib.suppress(FileNotFoundError):
                     path.unlink()
@@ -373,41 +372,3 @@ def _damage(row: int) -> str:
 
 def _bytes_of(array: np.ndarray[Any, Any]) -> memoryview:
     return memoryview(np.ascontiguousarray(array).view(np.uint8)).cast("B")
-
-
-def _lock(path: Path, why: str) -> int:
-    """Hold the lock file at *path*, waiting shortly for a holder that is about to end."""
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise SpillError(f"cannot open {path}: {error}") from error
-    deadline = time.monotonic() + _LOCK_SECONDS
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return descriptor
-        except OSError:
-            if time.monotonic() > deadline:
-                os.close(descriptor)
-                raise SpillError(
-                    f"spill directory {path.parent} is in use: {why}; give each bridge its own"
-                ) from None
-            time.sleep(0.005)
-
-
-@contextlib.contextmanager
-def _held(descriptor: int) -> Any:
-    try:
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def _is_free(path: Path) -> bool:
-    """Whether nobody holds the lock file at *path*."""
-    with open(path, "rb") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except OSError:
-            return False
-        return True

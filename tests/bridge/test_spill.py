@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from laminar_jit.errors import SpillError
-from laminar_jit.runtime import spill, spill_format
+from laminar_jit.runtime import file_locks, spill, spill_format
 from laminar_jit.runtime.rows import Field, RowLayout
 from laminar_jit.runtime.spill import SpillReader, SpillWriter
 
@@ -208,7 +208,7 @@ def test_rows_of_another_type_are_refused(tmp_path):
 
 
 def test_a_directory_has_one_writer_and_one_reader(tmp_path, monkeypatch):
-    monkeypatch.setattr(spill, "_LOCK_SECONDS", 0.01)
+    monkeypatch.setattr(file_locks, "_LOCK_SECONDS", 0.01)
     writer = SpillWriter(tmp_path, NUMBERS, PLENTY)
     reader = SpillReader(tmp_path, NUMBERS)
     with pytest.raises(SpillError, match="another live producer"):
