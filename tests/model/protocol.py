@@ -52,12 +52,13 @@ class Bug(enum.Enum):
     UNCLAMPED_PEEK = "TAIL behind HEAD gives a negative count"
     NO_OFFER = "rows are staged and left"
     NO_WAKE = "the producer sees the flag and does not wake"
+    QUIET_END = "a run of quiet publishes does not end with an exchange"
     MARK_WITHOUT_WAKE = "a mark does not look at the consumer's flag"
 
 
 @dataclass
 class Scenario:
-    """What the producer does: ``("rows", n)``, ``"publish"``, ``"offer"``, ``"mark"``.
+    """What the producer does: ``("rows", n)``, ``"publish"``, ``"quiet"``, ``"offer"``, ``"mark"``.
 
     Then it sends the end; or, if not *ends*, falls silent: the consumer must then
     have taken everything before it sleeps for good.
@@ -121,6 +122,8 @@ class Scenario:
                 program += self.send(step[1])
             elif step == "publish":
                 program += self.publish()
+            elif step == "quiet" or (step == "offer" and self.bug is Bug.QUIET_END):
+                program += self.publish_quietly()
             elif step == "offer":
                 program += [] if self.bug is Bug.NO_OFFER else self.offer()
             elif step == "mark" and self.bug is Bug.MARK_AFTER_ROW:
@@ -207,6 +210,9 @@ class Scenario:
         if self.bug is Bug.FLAG_BEFORE_TAIL:
             return [*self.tell_consumer(), commit]
         return [commit, *self.tell_consumer()]
+
+    def publish_quietly(self) -> list[Instruction]:
+        return [Store(TAIL, lambda r: r["staged"], release=True), *self.tell_consumer()]
 
     def offer(self) -> list[Instruction]:
         quiet = self.label("not_waiting")

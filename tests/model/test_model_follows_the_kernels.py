@@ -112,6 +112,9 @@ def test_stage_and_publish(trace: list[Access]) -> None:
     spsc.publish(rows)
     assert trace == accesses(MODEL.publish())[:2]
     trace.clear()
+    spsc.publish_quietly(rows)
+    assert trace == accesses(MODEL.publish_quietly())[:1]
+    trace.clear()
     spsc.offer(rows)
     assert trace == accesses(MODEL.offer())[:2]
 

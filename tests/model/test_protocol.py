@@ -12,6 +12,15 @@ from tests.model.protocol import Bug, Scenario
 SCRIPTS = {
     "publish every row": (("rows", 1), "publish") * 4,
     "publish batches": (("rows", 3), "publish", ("rows", 2), "publish"),
+    "publish quietly within a run": (
+        ("rows", 1),
+        "quiet",
+        ("rows", 1),
+        "quiet",
+        ("rows", 2),
+        "quiet",
+        "offer",
+    ),
     "leave rows staged": (("rows", 1), "offer", ("rows", 2), "offer"),
     "publish after staging": (("rows", 2), "offer", ("rows", 1), "publish", ("rows", 1), "offer"),
     "marks among rows": (("rows", 1), "mark", ("rows", 1), "publish", "mark", ("rows", 1), "offer", "mark"),

@@ -65,6 +65,7 @@ def call_all() -> dict[str, object]:
         spsc.claim: (index, 4, 1),
         spsc.stage: (index, 1),
         spsc.publish: (index,),
+        spsc.publish_quietly: (index,),
         spsc.offer: (index,),
         spsc.peek: (index,),
         spsc.peek_staged: (index,),

@@ -16,6 +16,7 @@ EXPECTED = {
     "claim": {"load atomic acquire": 1},
     "stage": {"store atomic release": 1},
     "publish": {"atomicrmw xchg seq_cst": 1, "load atomic seq_cst": 1},
+    "publish_quietly": {"store atomic release": 1},
     "offer": {"atomicrmw xchg seq_cst": 1, "load atomic seq_cst": 1},
     "peek": {"load atomic acquire": 1},
     "peek_staged": {"load atomic seq_cst": 1},

@@ -114,6 +114,13 @@ def test_a_part_of_a_batch_stays_staged_for_a_consumer_that_is_busy() -> None:
     assert spsc.peek_staged(side.index) == 3
 
 
+def test_whole_batches_are_reported_too_when_the_consumer_sleeps() -> None:
+    side = Side(64)
+    assert side.send(numbered(0, 16), publish_every=8) == (16, False)
+    spinning.set_flag(side.index, spsc.CONSUMER_WAITS, 1)
+    assert side.send(numbered(16, 0), publish_every=8) == (0, True)
+
+
 def test_a_full_ring_publishes_what_it_took_and_ends_after_the_spins() -> None:
     side = Side(4)
     assert side.send(numbered(0, 9), publish_every=100, spins=10) == (4, False)
