@@ -116,7 +116,8 @@ def constant_string(emission: Emission, content: str | bytes) -> Value:
     """A constant string, which stands in the literal pool."""
     data = content.encode() if isinstance(content, str) else content
     offset = emission.pool.add(data)
-    return Value("string", f"(literals + {offset})", None, str(len(data)), content)
+    address = f"(literals + {offset})" if offset else "literals"
+    return Value("string", address, None, str(len(data)), content)
 
 
 @emits(LEFT)

@@ -30,13 +30,7 @@ def emit_row(
     ts = "ts" if timed else "0"
     _store(emission, "int64", layout.offset("_ts"), ts)
     _store(emission, "uint64", layout.offset("_hash"), hashed)
-    for word in range(layout.null_words):
-        bits = [
-            f"(uint64(not {value.valid}) << uint64({number % 64}))"
-            for number, value in enumerate(values)
-            if value.valid is not None and number // 64 == word
-        ]
-        _store(emission, "uint64", layout.offset("_nulls") + 8 * word, " | ".join(bits) or "uint64(0)")
+    _emit_nulls(emission, layout, values)
     if layout.watermarked:
         _store(emission, "int64", layout.offset("_watermark"), "watermark")
     if layout.has_heap:
@@ -44,6 +38,20 @@ def emit_row(
     for number, (field, value) in enumerate(zip(layout.fields, values)):
         if field.kind != "string":
             _emit_field(emission, layout.field_offset(number), field.kind, value)
+
+
+def _emit_nulls(emission: Emission, layout: RowLayout, values: list[Value]) -> None:
+    """The words of NULL bits; values that are NULL together set their bits together."""
+    for word in range(layout.null_words):
+        bits: dict[str, int] = {}
+        for number, value in enumerate(values[64 * word : 64 * word + 64]):
+            if value.valid is not None:
+                bits[value.valid] = bits.get(value.valid, 0) | 1 << number
+        nulls = "uint64(0)"
+        for number, (valid, mask) in enumerate(bits.items()):
+            nulls = f"nulls{word}"
+            emission.line(f"{nulls} {'|=' if number else '='} uint64(not {valid}) * uint64({mask:#x})")
+        _store(emission, "uint64", layout.offset("_nulls") + 8 * word, nulls)
 
 
 def _store(emission: Emission, kind: str, offset: int, code: str) -> None:

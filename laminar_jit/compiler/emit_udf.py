@@ -5,6 +5,7 @@ from __future__ import annotations
 from .emission import Emission, emits, library
 from .fragments import ZEROS, Value, local_kind
 from .typed import Node
+from .udf_purity import only_computes
 
 library("optional", "present")
 
@@ -25,8 +26,11 @@ def udf(emission: Emission, node: Node) -> Value:
             _pair(text, argument, value) for text, argument, value in zip(passed, node.arguments, values)
         ]
     number = emission.udf_number(function)
-    emission.line(f"state[{emission.use('CURRENT_ROW')}] = row")
-    emission.line(f"state[{emission.use('CURRENT_UDF')}] = {emission.next_call()}")
+    place = emission.next_call()
+    if not only_computes(node):
+        # For the error it may raise.
+        emission.line(f"state[{emission.use('CURRENT_ROW')}] = row")
+        emission.line(f"state[{emission.use('CURRENT_UDF')}] = {place}")
     call = f"udf_{number}({', '.join(passed)})"
     if valid is None and not may_return_null:
         return emission.converted(node, call)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from dataclasses import dataclass
 
@@ -20,9 +21,10 @@ from .emission import INDENT, LIBRARY, Emission, LiteralPool, library
 from .emit_logic import truth
 from .emit_row import emit_row
 from .fragments import Value
-from .left_to_arrow import evaluated
+from .left_to_arrow import evaluated, left_reason
 from .ring0_spec import Ring0Spec
 from .typed import COUNTERS, Node, format_node, walk
+from .udf_purity import only_computes
 
 library(
     "ring0",
@@ -63,6 +65,10 @@ PARAMETERS = (
 
 _LINE_LENGTH = 110
 
+_NUMPY_SCALARS = (
+    *("float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+)
+
 #: Stands for the name of the function until its hash is known.
 NAME = "ring0_name"
 
@@ -75,7 +81,6 @@ _DEAR = frozenset(
         "power",
         "modulo",
         "integer_divide",
-        "udf",
         "extract",
         "date_trunc",
         "add_months",
@@ -177,7 +182,8 @@ class KernelWriter:
                     taken = f"{emission.counted} & {taken}"
                 emission.counted = emission.assign(taken, "selected")
             else:
-                with emission.block(f"if not ({truth(value)}):"):
+                taken = truth(value)
+                with emission.block(f"if not {taken if taken.isidentifier() else f'({taken})'}:"):
                     emission.line("continue")
         return emission.counted
 
@@ -295,6 +301,10 @@ def branch_free(spec: Ring0Spec) -> bool:
     nodes = list(evaluated(*spec.predicates, *(node for _, node in spec.outputs)))
     if any(node.type.is_text or node.operation in _DEAR for node in nodes):
         return False
+    if not all(
+        only_computes(node) for node in nodes if node.operation == "udf" and left_reason(node) is None
+    ):
+        return False
     return sum(bool(node.arguments) for node in nodes) <= _FEW_OPERATIONS
 
 
@@ -313,11 +323,7 @@ def kernel_source(spec: Ring0Spec, columns: dict[str, int], left: dict[Node, int
         '"""Generated: reads Arrow columns, writes rows. See the comments for the plan it came from."""',
         "",
     ]
-    lines += ["import numpy as np"]
-    lines += [
-        "from numpy import float32, float64, int8, int16, int32, int64, uint8, uint16, uint32, uint64",
-        "",
-    ]
+    lines += [*_numpy_lines("".join(text.body for text in texts)), ""]
     for module in sorted(by_module):
         lines += _import_lines(module, sorted(by_module[module]))
     calls_udf = any(node.operation == "udf" for node in walk(*spec.roots))
@@ -325,6 +331,13 @@ def kernel_source(spec: Ring0Spec, columns: dict[str, int], left: dict[Node, int
     for text in texts:
         lines += ["", "", decorator, text.body.rstrip("\n")]
     return "\n".join(lines) + "\n"
+
+
+def _numpy_lines(code: str) -> list[str]:
+    """The imports of what *code* uses of numpy."""
+    scalars = [name for name in _NUMPY_SCALARS if re.search(rf"\b{name}\(", code)]
+    lines = ["import numpy as np"] if "np." in code else []
+    return lines + ([f"from numpy import {', '.join(scalars)}"] if scalars else [])
 
 
 def _import_lines(module: str, names: list[str]) -> list[str]:
