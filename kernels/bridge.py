@@ -13,6 +13,7 @@ from .hashing import INLINE_STRING_BYTES
 from .jit import kernel
 from .marks import MARK_BYTES, MARK_PUSHED_CONSUMER_WAITS, MARKS_FULL, POSITION, marks_ready, push_mark
 from .memory import copy_bytes, load_int64, load_uint64, store_int64, store_uint64
+from .positions import advanced, distance
 from .spsc import CACHED_HEAD, HEAD, STAGED, TAIL, claim, offer, peek, peek_staged, publish, stage
 from .strings import heap_place
 from .transfer import NO_HEAP
@@ -64,7 +65,8 @@ def send_event(rows, heap, sink, source):
     if sink[HEAP_FIELD] != NO_HEAP:
         store_int64(slot + sink[HEAP_FIELD], load_relaxed(heap, STAGED))
     stage(rows, 1)
-    if staged + 1 - load_relaxed(rows, TAIL) >= sink[PUBLISH_EVERY] or offer(rows):
+    unpublished = distance(advanced(staged, 1), load_relaxed(rows, TAIL))
+    if unpublished >= sink[PUBLISH_EVERY] or offer(rows):
         if publish(rows):
             return SENT_CONSUMER_WAITS
     return SENT
@@ -80,7 +82,13 @@ def forward_watermark(rows, marks, sink, watermark):
         return REGRESSED
     staged = load_relaxed(rows, STAGED)
     pushed = push_mark(
-        rows, marks, sink[MARK_SLOTS], sink[MARK_CAPACITY], _WATERMARK_KIND, watermark, staged + sink[SHIFT]
+        rows,
+        marks,
+        sink[MARK_SLOTS],
+        sink[MARK_CAPACITY],
+        _WATERMARK_KIND,
+        watermark,
+        advanced(staged, sink[SHIFT]),
     )
     if pushed == MARKS_FULL:
         return NO_ROOM
@@ -104,7 +112,8 @@ def drain_ready(rows, marks, mark_slots, mark_capacity, taken, shift):
     if marks_ready(marks) <= 0:
         return ready, False
     slot = mark_slots + (load_relaxed(marks, HEAD) & (mark_capacity - 1)) * MARK_BYTES
-    before = load_int64(slot + POSITION) - shift - load_relaxed(rows, HEAD) - taken
+    position = distance(load_int64(slot + POSITION), shift)
+    before = distance(position, load_relaxed(rows, HEAD)) - taken
     if before <= ready:
         return before, True
     return ready, False

@@ -26,7 +26,7 @@ def counting() -> Iterator[None]:
         counters.memsys_disable_stats()
 
 
-@kernel(cached=False)
+@kernel(cached=False, allocates=True)
 def send_and_take(rows, heap, marks, sink, source, times):
     """Send events and watermarks, giving everything back as fast as it comes."""
     sent = 0
@@ -41,7 +41,7 @@ def send_and_take(rows, heap, marks, sink, source, times):
     return sent
 
 
-@kernel(cached=False)
+@kernel(cached=False, allocates=True)
 def send_and_take_allocating(rows, heap, marks, sink, source, times):
     """The same, with the mistake this test is there to find."""
     sent = 0
