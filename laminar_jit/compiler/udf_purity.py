@@ -25,10 +25,10 @@ def only_computes(node: Node) -> bool:
     """Whether the call *node* of a compiled user function is short, cannot fail and has no effect."""
     udf = node.value
     types = tuple(argument.type for argument in node.arguments)
-    if numba.config.DISABLE_JIT or udf.mode == "arrow":  # type: ignore[union-attr]
+    if numba.config.DISABLE_JIT or udf.mode == "arrow":
         return False
-    udf.compiled_return_type(types)  # type: ignore[union-attr]
-    compiled = udf.dispatcher.overloads[udf.numba_arguments(types)]  # type: ignore[union-attr]
+    udf.compiled_return_type(types)
+    compiled = udf.dispatcher.overloads[udf.numba_arguments(types)]
     body = _body(compiled.library.get_llvm_str(), compiled.fndesc.llvm_func_name)
     return body is not None and _is_arithmetic(body)
 

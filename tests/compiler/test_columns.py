@@ -150,18 +150,18 @@ def test_wide_decimals():
 
 
 def test_columns_that_do_not_fit_are_refused_by_name():
-    with pytest.raises(SchemaMismatch, match="no column 'x'.*'y'"):
+    with pytest.raises(SchemaMismatch, match=r"no column 'x'.*'y'"):
         run(one_column(types.INT64), pa.record_batch({"y": [1]}), "compiled")
     with pytest.raises(SchemaMismatch, match="2 columns 'x'"):
         twice = pa.RecordBatch.from_arrays([pa.array([1]), pa.array([2])], names=["x", "x"])
         run(one_column(types.INT64), twice, "compiled")
-    with pytest.raises(SchemaMismatch, match="'x' has type string.*int64"):
+    with pytest.raises(SchemaMismatch, match=r"'x' has type string.*int64"):
         rows_of(pa.array(["a"]), types.INT64)
     with pytest.raises(SchemaMismatch, match=r"timestamp\[us, tz=UTC\].*timestamp\[us\]"):
         rows_of(pa.array([1], pa.timestamp("us", "UTC")), types.TIMESTAMP)
     strict = Ring0Program(spec_of([column("x", types.INT64, nullable=False)]))
     for mode in ("compiled", "interpreted"):
-        with pytest.raises(SchemaMismatch, match="'x' is declared without NULL.*holds 2"):
+        with pytest.raises(SchemaMismatch, match=r"'x' is declared without NULL.*holds 2"):
             run(strict, pa.record_batch({"x": [1, None, None]}), mode)
 
 

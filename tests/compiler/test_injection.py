@@ -90,7 +90,7 @@ def test_all_at_once_compiled():
         (text, make("equal", (column(text, types.STRING), literal(text, types.STRING)), types.BOOL))
         for text in NASTY
     )
-    spec = Ring0Spec({text: (types.STRING, True) for text in NASTY}, (), outputs)
+    spec = Ring0Spec(dict.fromkeys(NASTY, (types.STRING, True)), (), outputs)
     batch = pa.record_batch({text: [text, text + "x"] for text in NASTY})
     written = assert_forms_agree(spec, batch)
     assert all(written.column(number) == [True, False] for number in range(len(NASTY)))

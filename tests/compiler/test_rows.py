@@ -287,7 +287,7 @@ def test_a_later_predicate_is_branch_free_and_still_counts_only_what_it_sees():
 def test_specs_that_make_no_sense_are_refused():
     with pytest.raises(PlanError, match="event time"):
         spec_of([VALUE], watermarked=True)
-    with pytest.raises(TypeMismatch, match="int64.*timestamp"):
+    with pytest.raises(TypeMismatch, match=r"int64.*timestamp"):
         spec_of([VALUE], time=VALUE)
     with pytest.raises(TypeMismatch, match="calendar interval"):
         spec_of([literal(3, types.MONTHS)])
