@@ -67,7 +67,9 @@ class Worker:
         self._poller = select.poll()
         self._poller.register(self._handle, select.POLLIN)
         self._poller.register(ours, select.POLLIN)
-        self._finalizer = weakref.finalize(self, _end, self._process, self._channel, self._handle)
+        self._finalizer = weakref.finalize(
+            self, _end, self._process, self._channel, self._handle, os.getpid()
+        )
         self._tell(
             {
                 "parent": os.getpid(),
@@ -237,8 +239,13 @@ def _failure(worker: str, report: dict[str, Any]) -> WorkerFailed:
     return failure
 
 
-def _end(process: subprocess.Popen[bytes], channel: ControlChannel, handle: int) -> None:
+def _end(process: subprocess.Popen[bytes], channel: ControlChannel, handle: int, driver: int) -> None:
     """Send an idle worker home; a busy one leaves when the channel closes, or is killed."""
+    if os.getpid() != driver:
+        # In a fork of the driver: the worker is not ours to end.
+        channel.close()
+        os.close(handle)
+        return
     with contextlib.suppress(OSError):
         channel.send({"kind": "stop"})
     channel.close()

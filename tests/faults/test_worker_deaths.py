@@ -128,3 +128,28 @@ def test_a_driver_that_ends_normally_leaves_no_worker(tmp_path):
         assert ended, "the worker outlives its driver"
     assert driver.returncode == 0
     assert not os.path.exists(f"{DIRECTORY}/{segment}")
+
+
+FORKING_DRIVER = """
+    import gc, os, sys
+    from laminar_jit.runtime.worker import Worker
+
+    worker = Worker.start("ring1", "tests.worker.jobs:echo", {"value": 1})
+    assert worker.wait(30) == 1
+    child = os.fork()
+    if child == 0:
+        del worker
+        gc.collect()
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    worker.assign("tests.worker.jobs:echo", {"value": 2})
+    print(worker.wait(30))
+    worker.stop()
+"""
+
+
+def test_a_fork_of_the_driver_does_not_end_its_worker():
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(FORKING_DRIVER)], capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stdout) == (0, "2\n"), done.stderr
