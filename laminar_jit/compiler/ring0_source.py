@@ -23,7 +23,7 @@ from .emit_row import emit_row
 from .fragments import Value
 from .left_to_arrow import evaluated, left_reason
 from .ring0_spec import Ring0Spec
-from .typed import COUNTERS, Node, format_node, walk
+from .typed import COUNTERS, Node, format_node
 from .udf_purity import only_computes
 
 library(
@@ -173,7 +173,7 @@ class KernelWriter:
     def _predicates(self) -> str | None:
         """The local that tells whether the row is taken, or None when it is by now."""
         emission = self.emission
-        for predicate in self.spec.predicates:
+        for predicate in dict.fromkeys(self.spec.predicates):
             emission.comment(f"filter: {format_node(predicate)}")
             value = self.evaluate(predicate)
             if self.branch_free:
@@ -275,7 +275,7 @@ class KernelWriter:
                 f"{INDENT}row += 1",
                 f"{INDENT}written += (slot - run) // {spec.layout.row_bytes}",
             ]
-        if self._may_stop_within_row:
+        if self._may_stop_within_row and self._carried():
             codes = ["HEAP_FULL"] * self._has_heap + ["SCRATCH_FULL"] * emission.uses_scratch
             lines.append(f"if {' or '.join(f'stop == {use(code)}' for code in codes)}:")
             lines.append(f"{INDENT}# The row it stopped at is read again: nothing of it may count twice.")
@@ -308,6 +308,11 @@ def branch_free(spec: Ring0Spec) -> bool:
     return sum(bool(node.arguments) for node in nodes) <= _FEW_OPERATIONS
 
 
+def _udf_calls(roots: tuple[Node, ...]) -> list[Node]:
+    """The calls of user functions that are compiled into the kernel."""
+    return [node for node in evaluated(*roots) if node.operation == "udf" and left_reason(node) is None]
+
+
 def kernel_source(spec: Ring0Spec, columns: dict[str, int], left: dict[Node, int], pool: LiteralPool) -> str:
     """The source of a plan's kernels as one readable module, NAME standing for the name."""
     general = KernelWriter(spec, columns, left, pool, dense=False).write()
@@ -326,8 +331,9 @@ def kernel_source(spec: Ring0Spec, columns: dict[str, int], left: dict[Node, int
     lines += [*_numpy_lines("".join(text.body for text in texts)), ""]
     for module in sorted(by_module):
         lines += _import_lines(module, sorted(by_module[module]))
-    calls_udf = any(node.operation == "udf" for node in walk(*spec.roots))
-    decorator = "@kernel(allocates=True)" if calls_udf else "@kernel"
+    # A user function that does more than compute may make strings or arrays.
+    allocates = not all(only_computes(node) for node in _udf_calls(spec.roots))
+    decorator = "@kernel(allocates=True)" if allocates else "@kernel"
     for text in texts:
         lines += ["", "", decorator, text.body.rstrip("\n")]
     return "\n".join(lines) + "\n"

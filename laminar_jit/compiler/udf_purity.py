@@ -35,7 +35,8 @@ def only_computes(node: Node) -> bool:
 
 def _body(module: str, name: str) -> str | None:
     """The text of one function of a module."""
-    found = re.search(rf'^define [^\n]*@"?{re.escape(name)}"?\([^\n]*\n(.*?)^}}', module, re.DOTALL | re.MULTILINE)
+    pattern = rf'^define [^\n]*@"?{re.escape(name)}"?\([^\n]*\n(.*?)^}}'
+    found = re.search(pattern, module, re.DOTALL | re.MULTILINE)
     return None if found is None else found[1]
 
 
@@ -56,7 +57,9 @@ def _is_arithmetic(body: str) -> bool:
 
 def _jumps_back(lines: list[str], labels: list[str], jumps: list[str]) -> bool:
     """Whether a jump leads to a label that stands before it, as every loop does."""
-    place = {label: number for number, line in enumerate(lines) for label in labels if line.startswith(f"{label}:")}
+    place = {
+        label: number for number, line in enumerate(lines) for label in labels if line.startswith(f"{label}:")
+    }
     for jump in jumps:
         at = lines.index(jump)
         for target in re.findall(r'label %"?([\w.$-]+)"?', jump):
