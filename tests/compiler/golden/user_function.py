@@ -12,7 +12,7 @@ from laminar_jit.kernels.memory import (
 from laminar_jit.kernels.ring0 import DONE, FILTERED, HEAP_POSITION, NEXT_ROW, ROWS_FULL, STOP, WRITTEN
 
 
-@kernel(allocates=True)
+@kernel
 def ring0_0(
     columns,
     first,
@@ -85,7 +85,7 @@ def ring0_0(
     state[FILTERED] += next_row - first - written
 
 
-@kernel(allocates=True)
+@kernel
 def ring0_0_dense(
     columns,
     first,
