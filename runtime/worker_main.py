@@ -1,7 +1,7 @@
 """The process of a Ring 1 worker: takes orders from its driver and dies with it.
 
 Run as ``python -m laminar_jit.runtime.worker_main <control fd>``. Imports little
-before the first order, so that the process is there quickly.
+before it says that it is up, and what jobs need while the first one is on its way.
 """
 
 from __future__ import annotations
@@ -45,6 +45,8 @@ def main(control_fd: int) -> None:
     parent.start(signalled=hello["started_by_main_thread"])
     try:
         channel.send({"kind": "ready", "cores": _pin(hello["cores"])})
+        # Every job with rings needs it, and the death of the driver must not find it missing.
+        from . import segment  # noqa: F401
         while (order := channel.receive())["kind"] == "job":
             _run(order, channel)
             # What a job leaves behind must not be held until the next one happens to allocate.
