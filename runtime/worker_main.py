@@ -47,6 +47,7 @@ def main(control_fd: int) -> None:
         channel.send({"kind": "ready", "cores": _pin(hello["cores"])})
         # Every job with rings needs it, and the death of the driver must not find it missing.
         from . import segment  # noqa: F401
+
         while (order := channel.receive())["kind"] == "job":
             _run(order, channel)
             # What a job leaves behind must not be held until the next one happens to allocate.
