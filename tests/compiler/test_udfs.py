@@ -47,7 +47,7 @@ def scaled(x, n):
     return x * n + 0.5
 
 
-@udf
+@udf(returns="float64")
 def absolute_root(x: float):
     return math.sqrt(abs(x))
 
@@ -95,6 +95,8 @@ def halved(g):
 
 
 def test_functions_of_every_kind_run_in_the_kernel():
+    # Its result type is inferred by the compiler, which the interpreted leg has not got.
+    absolute_root = udf(absolute_root_of)
     outputs = [
         scaled(col("x"), col("n")),
         absolute_root(col("x")),
@@ -123,6 +125,15 @@ def test_functions_of_every_kind_run_in_the_kernel():
     assert "udf_0(" in program.source
     # Without NULLs in the batch the other kernel runs.
     assert_forms_agree(spec, BATCH.take([0, 3, 4]))
+
+
+def test_the_type_of_the_result_is_found_when_it_is_not_declared():
+    @udf
+    def added(n, i):
+        return n + i
+
+    written = assert_forms_agree(spec_of([node(added(col("n"), col("i")))]), BATCH)
+    assert written.column(0) == [2, 4, None, -6, 14]
 
 
 def test_in_predicates_keys_and_event_time():
