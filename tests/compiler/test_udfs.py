@@ -95,8 +95,6 @@ def halved(g):
 
 
 def test_functions_of_every_kind_run_in_the_kernel():
-    # Its result type is inferred by the compiler, which the interpreted leg has not got.
-    absolute_root = udf(absolute_root_of)
     outputs = [
         scaled(col("x"), col("n")),
         absolute_root(col("x")),
