@@ -31,7 +31,6 @@ NO_ROOM = np.int64(-(2**63))
 
 _ZERO = np.uint64(0)
 _LARGEST = np.int64(2**63 - 1)
-_FAR = np.int64(2**62)
 
 
 @kernel
@@ -294,10 +293,10 @@ def character_position(address, length, wanted, wanted_length):
 @kernel
 def substr_range(start, count):
     """First and last position, from 0 and exclusive, of *count* positions from *start*, counted from 1."""
-    first = max(start, -_FAR) - 1
     wanted = max(count, np.int64(0))
-    last = _LARGEST if first > _LARGEST - wanted else first + wanted
-    return max(first, np.int64(0)), max(last, np.int64(0))
+    # The sum of numbers of different signs does not overflow.
+    end = _LARGEST if start > 0 and start > _LARGEST - wanted else start + wanted
+    return max(start, np.int64(1)) - 1, max(end, np.int64(1)) - 1
 
 
 @kernel

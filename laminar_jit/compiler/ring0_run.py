@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+from numba.core.dispatcher import Dispatcher
 
 from ..errors import LaminarError
 from ..kernels import ring0 as words
@@ -131,10 +132,10 @@ class _KernelBatch:
         self._table = ColumnTable(arrays, batch.num_rows)
         dense = not self._table.has_nulls
         if mode == "python":
-            dispatcher = program.function(dense=dense)
-            self._kernel: Any = _as_python(getattr(dispatcher, "py_func", dispatcher))
+            function = program.function(dense=dense)
+            self._kernel: Any = _quiet(getattr(function, "py_func", function))
         else:
-            self._kernel = program.kernel(dense=dense)
+            self._kernel = _quiet(program.kernel(dense=dense))
 
     def fill(self, target: RowTarget, first: int, last: int, state: Any) -> int:
         position, room, heap_position, heap_room = (
@@ -182,14 +183,19 @@ class _KernelBatch:
             heap_position = int(state[words.HEAP_POSITION])
 
 
-def _as_python(function: Any) -> Any:
-    """Numbers wrap around in compiled code without a word; numpy's would warn."""
+def _quiet(function: Any) -> Any:
+    """Numbers wrap around in compiled code without a word; in plain Python numpy's would warn."""
+    if isinstance(function, Dispatcher):
+        return function
 
     def quiet(*arguments: Any) -> None:
         with np.errstate(all="ignore"):
             function(*arguments)
 
     return quiet
+
+
+_write_rows = _quiet(write_rows)
 
 
 def _plain_batch(program: Ring0Program, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -243,7 +249,7 @@ class _InterpretedBatch:
             state[at] += getattr(counters, name)
 
     def fill(self, target: RowTarget, first: int, last: int, state: Any) -> int:
-        write_rows(
+        _write_rows(
             self._table.words,
             self._fields,
             self._keys,

@@ -22,6 +22,8 @@ from laminar_jit.runtime.columns import ColumnField, ColumnTable, plain, readabl
 from laminar_jit.types import DataType
 from tests.compiler.harness import run, spec_of
 
+pytestmark = pytest.mark.kernels_logic
+
 WORDS = ["", "a", "twelve bytes", "thirteen bytes", None, "héllo wörld, 日本語", "x" * 200, None, "a", "z"]
 
 _program_cache: dict[DataType, Ring0Program] = {}

@@ -25,6 +25,8 @@ TIME = column("t", types.TIMESTAMP)
 KEEP = column("keep", types.BOOL)
 VALUE = column("v", types.INT64)
 TIMED = spec_of([VALUE], [KEEP], keys=[0], time=TIME, watermarked=True)
+pytestmark = pytest.mark.kernels_logic
+
 MODES = ("compiled", "python", "interpreted")
 
 
