@@ -66,8 +66,17 @@ def test_like(text, pattern):
 
 @pytest.mark.parametrize(
     ("pattern", "function"),
-    [("abc", "string_equal"), ("a%", "starts_with"), ("%a", "ends_with"), ("%a%", "contains"), ("a%b", "like"),
-     ("%", "contains"), ("a_", "like"), ("a\\%", "string_equal"), ("%%a%%", "contains")],
+    [
+        ("abc", "string_equal"),
+        ("a%", "starts_with"),
+        ("%a", "ends_with"),
+        ("%a%", "contains"),
+        ("a%b", "like"),
+        ("%", "contains"),
+        ("a_", "like"),
+        ("a\\%", "string_equal"),
+        ("%%a%%", "contains"),
+    ],
 )  # fmt: skip
 def test_a_simple_pattern_is_matched_simply(pattern, function):
     assert simplest_match(compile_pattern(pattern))[0] == function
