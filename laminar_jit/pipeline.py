@@ -16,7 +16,8 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from .compiler.ring0 import Ring0Run
-from .errors import PlanError
+from .compiler.typed import COUNTERS
+from .errors import ArithmeticRefused, PlanError
 from .inputs import Input, open_input
 from .kernels import ring0 as words
 from .physical import PhysicalPlan, build_physical
@@ -86,9 +87,13 @@ class Pipeline:
         return "process", f"{rows} rows, a spare core"
 
     def run(
-        self, inputs: Mapping[str, Any], *, ring1: str = "auto", endless: bool = False
+        self, inputs: Mapping[str, Any], *, ring1: str = "auto", endless: bool = False, strict: bool = False
     ) -> Iterator[pa.RecordBatch]:
-        """Results of running over *inputs*, as they come. *endless*: results must not wait for the end."""
+        """Results of running over *inputs*, as they come.
+
+        *endless*: results must not wait for the end. *strict*: arithmetic without
+        an answer raises, where it would otherwise give NULL and be counted.
+        """
         source = self.physical.source
         if set(inputs) != {source.name}:
             raise PlanError(
@@ -105,12 +110,12 @@ class Pipeline:
             )
         placed, reason = self.place_ring1(ring1, opened.rows, endless=endless)
         self.report = RunReport(placed, reason)
-        return self._results(opened, placed)
+        return self._results(opened, placed, strict)
 
-    def _results(self, opened: Input, placed: str) -> Iterator[pa.RecordBatch]:
+    def _results(self, opened: Input, placed: str, strict: bool) -> Iterator[pa.RecordBatch]:
         after = self.physical.after
         with contextlib.closing(self._open_ring1(placed)) as ring1:
-            for batch in self._drive(opened.batches, ring1):
+            for batch in self._drive(opened.batches, ring1, strict):
                 finished = batch if after is None else after.apply(batch)
                 if finished.num_rows:
                     yield finished
@@ -124,7 +129,9 @@ class Pipeline:
 
         return RemoteRing1(spec)
 
-    def _drive(self, batches: Iterator[pa.RecordBatch], ring1: Ring1) -> Iterator[pa.RecordBatch]:
+    def _drive(
+        self, batches: Iterator[pa.RecordBatch], ring1: Ring1, strict: bool
+    ) -> Iterator[pa.RecordBatch]:
         delay = self.physical.source.delay
         run = Ring0Run(self.physical.program, delay=delay or 0)
         watermark = run.watermark
@@ -132,7 +139,10 @@ class Pipeline:
             self.report.rows_in += batch.num_rows
             run.take(batch)
             while not run.exhausted:
-                if run.fill(ring1.claim()) == words.HEAP_FULL and not run.written:
+                stop = run.fill(ring1.claim())
+                if strict:
+                    _refuse_failures(run.counters(), self.report.rows_in)
+                if stop == words.HEAP_FULL and not run.written:
                     ring1.make_room()
                 else:
                     yield from ring1.commit(run.written, run.heap_position)
@@ -141,3 +151,13 @@ class Pipeline:
                 yield from ring1.advance(watermark)
         yield from ring1.finish()
         self.report.counters |= run.counters()
+
+
+def _refuse_failures(counters: Mapping[str, int], rows: int) -> None:
+    failed = {name: counters[name] for name in COUNTERS if counters[name]}
+    if failed:
+        raise ArithmeticRefused(
+            f"strict mode: within the first {rows} rows "
+            + ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in failed.items())
+            + ". Filter such rows out, or run without strict=True to have NULL in their place."
+        )

@@ -119,13 +119,18 @@ class Query:
 
         return Pipeline(self.plan)
 
-    def run(self, *, ring1: str = "auto", **inputs: Any) -> pa.Table:
-        """Run over *inputs*, given by source name, to their end; the whole result."""
-        return pa.Table.from_batches(self.pipeline.run(inputs, ring1=ring1), schema=self.schema)
+    def run(self, *, ring1: str = "auto", strict: bool = False, **inputs: Any) -> pa.Table:
+        """Run over *inputs*, given by source name, to their end; the whole result.
 
-    def stream(self, *, ring1: str = "auto", **inputs: Any) -> Iterator[pa.RecordBatch]:
+        With *strict*, overflow, division by zero and casts that do not fit raise
+        ``ArithmeticRefused`` where they would otherwise give NULL and be counted.
+        """
+        batches = self.pipeline.run(inputs, ring1=ring1, strict=strict)
+        return pa.Table.from_batches(batches, schema=self.schema)
+
+    def stream(self, *, ring1: str = "auto", strict: bool = False, **inputs: Any) -> Iterator[pa.RecordBatch]:
         """Run over *inputs* lazily: batches are read as results are asked for."""
-        return self.pipeline.run(inputs, ring1=ring1, endless=True)
+        return self.pipeline.run(inputs, ring1=ring1, endless=True, strict=strict)
 
     @property
     def map_in_arrow(self) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

@@ -212,13 +212,17 @@ def test_slots_wrap_around_the_buffer_and_none_beyond_the_room_is_touched():
 
 
 def test_more_than_64_fields_have_more_than_one_word_of_nulls():
-    outputs = [make("add", (VALUE, literal(k, types.INT64)), types.INT64) for k in range(70)]
+    outputs = [VALUE] * 63
+    outputs += [make("add", (VALUE, literal(k, types.INT64)), types.INT64) for k in range(4)]
     outputs += [column("n", types.INT64)] * 70
-    batch = pa.record_batch({"v": [1, None, 2**63 - 30], "n": pa.array([None, 5, None], pa.int64())})
+    batch = pa.record_batch({"v": [1, None, 2**63 - 2], "n": pa.array([None, 5, None], pa.int64())})
     written = assert_forms_agree(spec_of(outputs), batch)
     assert written.layout.null_words == 3
-    assert written.column(69) == [70, None, None]
-    assert written.column(139) == [None, 5, None]
+    assert written.column(62) == [1, None, 2**63 - 2]
+    assert written.column(63) == [1, None, 2**63 - 2]
+    assert written.column(64) == [2, None, 2**63 - 1]
+    assert written.column(65) == [3, None, None]
+    assert written.column(136) == [None, 5, None]
 
 
 def test_a_plan_of_no_columns_still_counts_its_rows():

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import laminar_jit as lj
-from laminar_jit.errors import PlanError, SchemaMismatch, TypeMismatch, UnknownColumn
+from laminar_jit.errors import ArithmeticRefused, PlanError, SchemaMismatch, TypeMismatch, UnknownColumn
 
 CHANNELS = ["web", "app", None, "a channel whose name is longer than twelve bytes", "", "вебсайт", "web "]
 SCHEMA = {"auction": "int64", "price": "float64", "channel": "string", "ts": "timestamp[us]"}
@@ -151,3 +151,16 @@ def test_what_does_not_fit_is_refused_by_name() -> None:
         hot_channels().run(orders=make_bids(3, seed=1))
     with pytest.raises(PlanError, match="delay="):
         next(hot_channels().stream(bids=iter(make_bids(3, seed=1).to_batches())))
+
+
+@pytest.mark.parametrize("ready", [False, True], ids=["interpreted", "compiled"])
+def test_strict_mode_raises_where_arithmetic_has_no_answer(ready: bool) -> None:
+    divided = lj.source("s", {"x": "int64", "y": "int64"}).select(z=lj.col("x") // lj.col("y"))
+    fitting, failing = pa.table({"x": [7, 8], "y": [2, -3]}), pa.table({"x": [7, 8], "y": [2, 0]})
+    if ready:
+        divided.pipeline.physical.program.wait_compiled()
+    assert divided.run(s=failing)["z"].to_pylist() == [3, None]
+    assert divided.pipeline.report.counters["divisions_by_zero"] == 1
+    assert divided.run(s=fitting, strict=True)["z"].to_pylist() == [3, -2]
+    with pytest.raises(ArithmeticRefused, match="1 divisions by zero"):
+        divided.run(s=failing, strict=True)
