@@ -111,6 +111,8 @@ class Expr(Operators):
 
     # Bits.
 
+    isin = is_in
+
     def bit_and(self, other: Any) -> Expr:
         """Bitwise and."""
         return self.apply("bit_and", other)

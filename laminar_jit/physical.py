@@ -26,9 +26,25 @@ from .compiler.ring0 import Ring0Program, Ring0Spec
 from .compiler.typed import Node
 from .emit import emission_spec
 from .errors import UnsupportedClause
-from .plan import Filter, Plan, Project, Source, WindowAggregate, arrow_schema, find_column
+from .plan import (
+    Filter,
+    KeyBy,
+    Plan,
+    Project,
+    Source,
+    WindowAggregate,
+    WindowJoin,
+    arrow_schema,
+    find_column,
+)
 from .rewriting import Stage, fuse, substitute
 from .runtime.operators.pass_through import pass_through_spec
+
+#: Plan nodes that are understood and refused by name, with the reason. Every other node runs.
+UNSUPPORTED: dict[type[Plan], str] = {
+    WindowJoin: "Ring 1 has no operator with two inputs; join the inputs before, or aggregate each by itself",
+    KeyBy: "keys alone give no rows; an aggregate follows them",
+}
 
 
 @dataclass(frozen=True)
@@ -74,7 +90,7 @@ def build_physical(plan: Plan) -> PhysicalPlan:
         operator = pass_through_spec(program.layout, output_schema)
         return PhysicalPlan(plan, stage.source, program, operator, None, None, output_schema)
     if not isinstance(below, WindowAggregate):
-        raise UnsupportedClause(f"{below.describe()} has no operator to run it.")
+        raise UnsupportedClause(f"{below.describe()} cannot run: {UNSUPPORTED[type(below)]}.")
     program, operator, origin = _windowed(below)
     after = _after(below, list(reversed(top)), output_schema) if top else None
     return PhysicalPlan(plan, origin, program, operator, below, after, output_schema)
@@ -87,7 +103,7 @@ def _stateless_spec(stage: Stage) -> Ring0Spec:
 
 
 def _windowed(node: WindowAggregate) -> tuple[Ring0Program, dict[str, Any], Source]:
-    stage = fuse(node.input)
+    stage = fuse(node.input.input)
     # Each distinct expression becomes one field of the row, whoever asks for it.
     fields: dict[Node, int] = {}
 

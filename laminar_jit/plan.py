@@ -26,6 +26,10 @@ Schema = Mapping[str, tuple[DataType, bool]]
 WINDOW_START = "window_start"
 WINDOW_END = "window_end"
 
+JOIN_KINDS = ("inner", "left", "right", "full")
+
+_WINDOW_COLUMNS: Schema = {name: (DataType("timestamp"), False) for name in (WINDOW_START, WINDOW_END)}
+
 
 class Plan:
     """Base of all plan nodes."""
@@ -134,6 +138,28 @@ class Project(Plan):
 
 
 @dataclass(frozen=True)
+class KeyBy(Plan):
+    """Rows with the same *keys* belong together: they are hashed by them, and meet in one place."""
+
+    input: Plan
+    keys: tuple[tuple[str, Node], ...]
+
+    @property
+    def inputs(self) -> tuple[Plan, ...]:  # type: ignore[override]
+        return (self.input,)
+
+    @property
+    def schema(self) -> Schema:  # type: ignore[override]
+        return self.input.schema
+
+    def describe(self) -> str:
+        return "KeyBy " + (
+            ", ".join(name if _is_column(node, name) else f"{node!r} AS {name}" for name, node in self.keys)
+            or "nothing: all rows together"
+        )
+
+
+@dataclass(frozen=True)
 class AggregateCall:
     """An aggregate over typed arguments."""
 
@@ -169,8 +195,7 @@ class AggregateCall:
 class WindowAggregate(Plan):
     """Aggregates per key and window. ``window=None`` is one window over the whole input."""
 
-    input: Plan
-    keys: tuple[tuple[str, Node], ...]
+    input: KeyBy
     window: Window | None
     aggregates: tuple[tuple[str, AggregateCall], ...]
     emit: str = ON_WINDOW_CLOSE
@@ -195,9 +220,7 @@ class WindowAggregate(Plan):
 
     @functools.cached_property
     def schema(self) -> Schema:  # type: ignore[override]
-        columns: dict[str, tuple[DataType, bool]] = {}
-        if self.window is not None:
-            columns |= {name: (DataType("timestamp"), False) for name in (WINDOW_START, WINDOW_END)}
+        columns = dict(_WINDOW_COLUMNS) if self.window is not None else {}
         columns |= {name: (node.type, node.nullable) for name, node in self.keys}
         columns |= {name: (call.type, call.nullable) for name, call in self.aggregates}
         if self.emit == CHANGES:
@@ -205,15 +228,68 @@ class WindowAggregate(Plan):
         return columns
 
     def describe(self) -> str:
-        keys = ", ".join(
-            name if _is_column(node, name) else f"{node!r} AS {name}" for name, node in self.keys
-        )
         calls = ", ".join(f"{call} AS {name}" for name, call in self.aggregates)
         over = str(self.window) if self.window is not None else "no window"
         lateness = (
             f"; allow lateness {format_duration(self.allowed_lateness)}" if self.allowed_lateness else ""
         )
-        return f"WindowAggregate {over} by [{keys}]: {calls}; emit {self.emit}{lateness}"
+        return f"WindowAggregate {over}: {calls}; emit {self.emit}{lateness}"
+
+    @property
+    def keys(self) -> tuple[tuple[str, Node], ...]:
+        """What the rows are grouped by, beside the window."""
+        return self.input.keys
+
+
+@dataclass(frozen=True)
+class WindowJoin(Plan):
+    """Pairs of rows of two inputs that fall into the same window and have equal *keys*.
+
+    *how* is inner, left, right or full; the side that may be missing becomes nullable.
+    """
+
+    left: Plan
+    right: Plan
+    window: Window
+    keys: tuple[str, ...]
+    how: str = "inner"
+
+    def __post_init__(self) -> None:
+        if self.how not in JOIN_KINDS:
+            raise PlanError(f"join is {self.how!r}; expected one of {', '.join(JOIN_KINDS)}.")
+        for key in self.keys:
+            left, right = find_column(self.left.schema, key), find_column(self.right.schema, key)
+            if left.type != right.type:
+                raise TypeMismatch(
+                    f"join key {key!r} is {left.type} on the left and {right.type} on the right. "
+                    "Cast one of them first."
+                )
+        reject_doubles([WINDOW_START, WINDOW_END, *self.left.schema, *self._right_only], "join")
+
+    @property
+    def inputs(self) -> tuple[Plan, ...]:  # type: ignore[override]
+        return (self.left, self.right)
+
+    @property
+    def _right_only(self) -> list[str]:
+        return [name for name in self.right.schema if name not in self.keys]
+
+    @functools.cached_property
+    def schema(self) -> Schema:  # type: ignore[override]
+        columns = dict(_WINDOW_COLUMNS)
+        left_missing, right_missing = self.how in ("right", "full"), self.how in ("left", "full")
+        for name, (kind, nullable) in self.left.schema.items():
+            missing = left_missing and name not in self.keys
+            columns[name] = (kind, nullable or missing)
+        for key in self.keys:
+            columns[key] = (columns[key][0], columns[key][1] or self.right.schema[key][1])
+        for name in self._right_only:
+            kind, nullable = self.right.schema[name]
+            columns[name] = (kind, nullable or right_missing)
+        return columns
+
+    def describe(self) -> str:
+        return f"WindowJoin {self.how} {self.window} on {', '.join(self.keys) or 'the window alone'}"
 
 
 def _is_column(node: Node, name: str) -> bool:

@@ -20,7 +20,17 @@ from .durations import Duration, parse_duration
 from .emit import emission_spec, normalised
 from .errors import PlanError, TypeMismatch
 from .expressions import Expr, col, lit
-from .plan import AggregateCall, Filter, Plan, Project, Source, WindowAggregate, arrow_schema, find_column
+from .plan import (
+    AggregateCall,
+    Filter,
+    KeyBy,
+    Plan,
+    Project,
+    Source,
+    WindowAggregate,
+    arrow_schema,
+    find_column,
+)
 from .types import DataType
 from .windows import Window
 
@@ -211,4 +221,5 @@ class GroupedQuery:
                     ),
                 )
             )
-        return Query(WindowAggregate(self._query.plan, self._keys, self._window, tuple(calls)))
+        keyed = KeyBy(self._query.plan, self._keys)
+        return Query(WindowAggregate(keyed, self._window, tuple(calls)))
