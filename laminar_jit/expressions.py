@@ -111,8 +111,6 @@ class Expr(Operators):
 
     # Bits.
 
-    isin = is_in
-
     def bit_and(self, other: Any) -> Expr:
         """Bitwise and."""
         return self.apply("bit_and", other)
