@@ -105,7 +105,7 @@ def test_a_program_in_the_cache_starts_compiled():
 
 
 @pytest.mark.parametrize("suffix", [".py", ".nbi", ".nbc"])
-@pytest.mark.parametrize("damage", ["truncated", "emptied", "garbage"])
+@pytest.mark.parametrize("damage", ["truncated", "garbage"])
 def test_a_damaged_file_is_made_anew(own_cache, suffix, damage):
     program = plus(7)
     program.wait_compiled()
@@ -113,9 +113,7 @@ def test_a_damaged_file_is_made_anew(own_cache, suffix, damage):
     assert paths
     for path in paths:
         content = path.read_bytes()
-        path.write_bytes(
-            {"truncated": content[: len(content) // 2], "emptied": b"", "garbage": b"\0" * 99}[damage]
-        )
+        path.write_bytes(content[: len(content) // 2] if damage == "truncated" else b"\0" * 99)
     again = plus(7)
     again.wait_compiled()
     assert added(again) == [8, None, 17]

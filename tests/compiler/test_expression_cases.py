@@ -43,11 +43,14 @@ def test_every_operation_but_user_functions_has_a_case():
 
 #: Types whose code differs from that of a sibling in its constants alone. Their source is run as plain
 #: Python by default; compiling it as well is left to the nightly run.
-SIBLINGS = ("int16", "uint16", "uint32", "tz=UTC", "tz=Europe")
+SIBLINGS = {"int16", "int32", "uint8", "uint16", "uint32"} | {
+    f"timestamp[us, tz={zone}]" for zone in ("UTC", "Europe/Berlin")
+}
 
 
 def _is_sibling(name: str) -> bool:
-    return any(part in name for part in SIBLINGS) and not name.startswith("bool-bool-int8")
+    types = {str(field.type) for field in GROUPS[name][0].batch.schema}
+    return len(types) == 1 and types <= SIBLINGS
 
 
 @pytest.mark.parametrize("name", [name for name in GROUPS if not _is_sibling(name)])

@@ -86,14 +86,16 @@ def test_nothing_but_the_data_changes(nasty):
 
 
 def test_all_at_once_compiled():
+    # Every third: plain Python has run the same source for all of them.
+    chosen = NASTY[::3]
     outputs = tuple(
         (text, make("equal", (column(text, types.STRING), literal(text, types.STRING)), types.BOOL))
-        for text in NASTY
+        for text in chosen
     )
     spec = Ring0Spec(dict.fromkeys(NASTY, (types.STRING, True)), (), outputs)
-    batch = pa.record_batch({text: [text, text + "x"] for text in NASTY})
+    batch = pa.record_batch({text: [text, text + "x"] for text in chosen})
     written = assert_forms_agree(spec, batch)
-    assert all(written.column(number) == [True, False] for number in range(len(NASTY)))
+    assert all(written.column(number) == [True, False] for number in range(len(chosen)))
 
 
 def code_of(source: str) -> str:

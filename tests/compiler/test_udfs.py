@@ -10,6 +10,7 @@ import pytest
 from laminar_jit import types
 from laminar_jit.compiler.binding import bind
 from laminar_jit.compiler.ring0 import Ring0Program
+from laminar_jit.compiler.udf_purity import only_computes
 from laminar_jit.errors import UdfFailed
 from laminar_jit.expressions import col
 from laminar_jit.user_functions import udf
@@ -178,6 +179,59 @@ def test_an_exception_names_function_row_and_values(mode):
         UdfFailed, match=r"'inverse' raised ValueError: nothing has no inverse \(row 2 .*with 0\)"
     ):
         run(Ring0Program(spec), batch, mode)
+
+
+def test_a_function_that_may_fail_sees_only_rows_that_get_so_far():
+    schema = {"n": (types.INT64, False)}
+    spec = spec_of([bind(inverse(col("n")), schema)], [bind(col("n") != 0, schema)])
+    written = assert_forms_agree(spec, pa.record_batch({"n": [1, 0, 3, 0]}))
+    assert written.column(0) == [100, 33]
+
+
+def polynomial(n):
+    return n * n * 3 - n + 7 if n > 0 else -n
+
+
+def refusing(n):
+    if n > 3:
+        raise ValueError("too many")
+    return n
+
+
+def looping(n):
+    total = 0
+    while n > 1:
+        n //= 2
+        total += n
+    return total
+
+
+def printing(n):
+    print(n)
+    return n
+
+
+def exponential(n):
+    return math.exp(n)
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (polynomial, True),
+        (inverse.function, False),
+        (refusing, False),
+        (looping, False),
+        (printing, False),
+        (exponential, False),
+    ],
+)
+def test_only_a_function_that_does_nothing_but_arithmetic_runs_for_every_row(function, expected):
+    call = node(udf(returns="float64")(function)(col("n")))
+    assert only_computes(call) == expected
+    program = Ring0Program(spec_of([call], [node(col("n") > 0)]))
+    assert ("selects branch-free" in "\n".join(program.explain_lines())) == expected
+    assert ("allocates=True" in program.source) != expected
 
 
 def test_a_function_nobody_can_fingerprint_is_not_kept_on_disk(tmp_path, monkeypatch):
