@@ -39,6 +39,9 @@ def emits(*operations: str) -> Callable[[Emitter], Emitter]:
     return register
 
 
+library("selection", "choose")
+
+
 class LiteralPool:
     """Constants that are not written into the source: bytes, found by their offset."""
 
@@ -130,6 +133,10 @@ class Emission:
             raise KeyError(f"{function} is not a function generated code may call")
         return f"{function}({', '.join(arguments)})"
 
+    def choose(self, condition: str, first: str, second: str) -> str:
+        """One of two values, without a branch."""
+        return self.call("choose", condition, first, second)
+
     def use(self, constant: str) -> str:
         """A constant of the kernel library."""
         self.imports.add(constant)
@@ -173,7 +180,7 @@ class Emission:
         """The value as it stands in a row: zero when it is NULL."""
         if value.valid is None:
             return value.code
-        return f"{value.code} if {value.valid} else {ZEROS[value.kind]}"
+        return self.choose(value.valid, value.code, ZEROS[value.kind])
 
     # User functions.
 

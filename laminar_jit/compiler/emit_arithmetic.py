@@ -95,8 +95,10 @@ def _negated_where(emission: Emission, node: Node, value: Value, valid: str | No
     least = value_range(node.type)
     bound = f"{least[0]}" if least else emission.use("INT64_MIN")
     fits = emission.assign(f"{value.code} != {bound}", "fits")
-    code = f"-{value.code}" if condition == "True" else f"(-{value.code} if {condition} else {value.code})"
-    return emission.checked(node, f"{code} if {fits} else 0", fits, valid, OVERFLOWS)
+    code = f"-{value.code}"
+    if condition != "True":
+        code = emission.choose(condition, code, value.code)
+    return emission.checked(node, emission.choose(fits, code, "0"), fits, valid, OVERFLOWS)
 
 
 @emits("abs")
@@ -105,7 +107,9 @@ def absolute(emission: Emission, node: Node) -> Value:
     if node.type.is_float:
         return emission.computed(node, f"abs({value.code})", valid)
     if node.type.is_decimal:
-        return emission.computed(node, f"(-{value.code} if {value.code} < 0 else {value.code})", valid)
+        return emission.computed(
+            node, emission.choose(f"{value.code} < 0", f"-{value.code}", value.code), valid
+        )
     return _negated_where(emission, node, value, valid, f"{value.code} < 0")
 
 
@@ -114,10 +118,9 @@ def sign(emission: Emission, node: Node) -> Value:
     (value,), valid = emission.arguments(node)
     if node.type.is_float:
         one, zero = constant_code(1, value.kind), constant_code(0, value.kind)
-        code = (
-            f"({one} if {value.code} > 0 else (-{one} if {value.code} < 0 "
-            f"else ({zero} if {value.code} == 0 else {value.code})))"
-        )
+        at_most_zero = emission.choose(f"{value.code} == 0", zero, value.code)
+        below = emission.choose(f"{value.code} < 0", f"-{one}", at_most_zero)
+        code = emission.choose(f"{value.code} > 0", one, below)
         return emission.computed(node, code, valid)
     if value.kind == "uint64":
         return emission.computed(node, f"int64({value.code} > uint64(0))", valid)
@@ -133,7 +136,7 @@ def _nonzero(emission: Emission, divisor: Value, valid: str | None) -> tuple[str
     emission.count(DIVISIONS_BY_ZERO, f"(not {fits})", valid)
     if divisor.kind in ("float32", "float64"):
         return divisor.code, fits
-    return emission.assign(f"{divisor.code} if {fits} else {constant_code(1, divisor.kind)}"), fits
+    return emission.assign(emission.choose(fits, divisor.code, constant_code(1, divisor.kind))), fits
 
 
 @emits("divide")
@@ -207,7 +210,7 @@ def shift(emission: Emission, node: Node) -> Value:
     (value, count), valid = emission.arguments(node)
     width = node.type.bits
     fits = emission.assign(f"({count.code} >= 0) & ({count.code} < {width})", "fits")
-    safe = emission.assign(f"{count.code} if {fits} else 0")
+    safe = emission.assign(emission.choose(fits, count.code, "0"))
     code = emission.call(f"{node.operation}_{value.kind}", value.code, safe)
     if node.operation == "shift_left" and width < 64:
         # The narrow type's own bits, with its own sign.

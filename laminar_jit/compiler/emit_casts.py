@@ -52,9 +52,9 @@ def _from_bool(emission: Emission, node: Node, value: Value, valid: str | None) 
     if node.type.is_integer:
         return emission.converted(node, value.code, valid)
     yes, no = constant_string(emission, "true"), constant_string(emission, "false")
-    address = emission.assign(f"{yes.code} if {value.code} else {no.code}", "a")
-    length = f"{yes.second} if {value.code} else {no.second}"
-    length = f"({length}) if {valid} else 0" if valid else length
+    address = emission.assign(emission.choose(value.code, yes.code, no.code), "a")
+    length = emission.choose(value.code, yes.second, no.second)
+    length = emission.choose(valid, length, "0") if valid else length
     return Value("string", address, valid, emission.assign(length, "n"))
 
 
@@ -118,7 +118,7 @@ def _scaled(emission: Emission, node: Node, code: str, valid: str | None, digits
 def _integer_to_decimal(emission: Emission, node: Node, value: Value, valid: str | None) -> Value:
     if value.kind == "uint64":
         small = emission.assign(f"{value.code} <= uint64({node.type.maximum})", "fits")
-        signed = emission.assign(f"{emission.call('as_signed', value.code)} if {small} else 0")
+        signed = emission.assign(emission.choose(small, emission.call("as_signed", value.code), "0"))
         scaled, fits = emission.name("v"), emission.name("fits")
         power = f"{10**node.type.scale}"
         emission.line(f"{scaled}, {fits} = {emission.call('multiply_int64', signed, power)}")

@@ -74,7 +74,8 @@ def read_column(emission: Emission, number: int, type: DataType, nullable: bool)
 
 def _within_range(emission: Emission, load: str, valid: str | None) -> Value:
     """A word whose values do not overflow when added; what stands at a NULL might, and is not let in."""
-    return Value("int64", emission.assign(load if valid is None else f"{load} if {valid} else 0"), valid)
+    code = load if valid is None else emission.choose(valid, load, "0")
+    return Value("int64", emission.assign(code), valid)
 
 
 def _read_string(emission: Emission, number: int, valid: str | None) -> Value:

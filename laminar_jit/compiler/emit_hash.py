@@ -23,7 +23,7 @@ def _mixed(emission: Emission, state: str, value: Value) -> str:
     if value.kind not in ("string", "wide"):
         word = _word(emission, value)
         if value.valid is not None:
-            word = f"{word} if {value.valid} else {emission.use('NULL_WORD')}"
+            word = emission.choose(value.valid, word, emission.use("NULL_WORD"))
         return emission.assign(f"uint64({emission.call('hash_word', state, word)})", "h")
     if value.valid is None:
         return emission.assign(_two_words(emission, state, value), "h")

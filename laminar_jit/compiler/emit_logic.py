@@ -165,44 +165,37 @@ def not_(emission: Emission, node: Node) -> Value:
     return emission.computed(node, f"not {value.code}", valid)
 
 
-class _Choice:
-    """Locals that one branch or another sets."""
-
-    def __init__(self, emission: Emission, kind: str, nullable: bool) -> None:
-        self.emission = emission
-        self.kind = kind
-        self.code = emission.name("a" if kind == "string" else "v")
-        self.second = emission.name("n") if kind in ("string", "wide") else ""
-        self.valid = emission.name("ok") if nullable else None
-
-    def set(self, value: Value) -> None:
-        self.emission.line(f"{self.code} = {value.code}")
-        if self.second:
-            self.emission.line(f"{self.second} = {value.second}")
-        if self.valid:
-            self.emission.line(f"{self.valid} = {value.valid or 'True'}")
-
-    @property
-    def value(self) -> Value:
-        return Value(self.kind, self.code, self.valid, self.second)
-
-
 def truth(value: Value) -> str:
     """The condition that a boolean is TRUE and not NULL."""
     return value.code if value.valid is None else f"{value.valid} & {value.code}"
+
+
+def _chosen(emission: Emission, condition: str, first: Value, second: Value, valid: str | None) -> Value:
+    """*first* where *condition*, a local, holds, else *second*."""
+    prefix = "a" if first.kind == "string" else "v"
+    code = emission.choose(condition, first.code, second.code)
+    if first.kind in ("uint64", "float32"):
+        code = f"{first.kind}({code})"
+    code = emission.assign(code, prefix)
+    both = first.second and emission.assign(emission.choose(condition, first.second, second.second), "n")
+    return Value(first.kind, code, valid, both)
 
 
 @emits("case")
 def case(emission: Emission, node: Node) -> Value:
     values = [emission.value(argument) for argument in node.arguments]
     conditions, results = values[:-1:2], [*values[1:-1:2], values[-1]]
-    chosen = _Choice(emission, results[0].kind, any(result.valid is not None for result in results))
-    for number, (condition, result) in enumerate(zip(conditions, results)):
-        with emission.block(f"{'elif' if number else 'if'} {truth(condition)}:"):
-            chosen.set(result)
-    with emission.block("else:"):
-        chosen.set(results[-1])
-    return chosen.value
+    chosen = results[-1]
+    nullable = any(result.valid is not None for result in results)
+    # From the last branch to the first, which decides.
+    for condition, result in zip(reversed(conditions), reversed(results[:-1])):
+        taken = emission.assign(truth(condition), "taken")
+        valid = None
+        if nullable:
+            known = emission.choose(taken, result.valid or "True", chosen.valid or "True")
+            valid = emission.assign(known, "ok")
+        chosen = _chosen(emission, taken, result, chosen, valid)
+    return chosen
 
 
 @emits("coalesce")
@@ -213,15 +206,11 @@ def coalesce(emission: Emission, node: Node) -> Value:
         if value.valid is None:
             values = values[: number + 1]
             break
-    if len(values) == 1:
-        return values[0]
-    chosen = _Choice(emission, values[0].kind, values[-1].valid is not None)
-    for number, value in enumerate(values[:-1]):
-        with emission.block(f"{'elif' if number else 'if'} {value.valid}:"):
-            chosen.set(value)
-    with emission.block("else:"):
-        chosen.set(values[-1])
-    return chosen.value
+    chosen = values[-1]
+    for value in reversed(values[:-1]):
+        valid = None if chosen.valid is None else emission.assign(f"{value.valid} | {chosen.valid}", "ok")
+        chosen = _chosen(emission, str(value.valid), value, chosen, valid)
+    return chosen
 
 
 @emits("greatest", "least")
@@ -230,16 +219,12 @@ def greatest_least(emission: Emission, node: Node) -> Value:
     operation = "greater" if node.operation == "greatest" else "less"
     best = values[0]
     for value in values[1:]:
-        nullable = best.valid is not None and value.valid is not None
-        chosen = _Choice(emission, value.kind, nullable)
         better = f"({compare(emission, operation, value, best)})"
+        valid = None
         if best.valid is not None:
             better = f"((not {best.valid}) | {better})"
+            valid = None if value.valid is None else emission.assign(f"{best.valid} | {value.valid}", "ok")
         if value.valid is not None:
             better = f"{value.valid} & {better}"
-        with emission.block(f"if {better}:"):
-            chosen.set(value)
-        with emission.block("else:"):
-            chosen.set(best)
-        best = chosen.value
+        best = _chosen(emission, emission.assign(better, "taken"), value, best, valid)
     return best

@@ -60,9 +60,10 @@ def _store(emission: Emission, kind: str, offset: int, code: str) -> None:
 
 def _emit_field(emission: Emission, offset: int, kind: str, value: Value) -> None:
     if kind == "wide":
-        zeroed = "" if value.valid is None else f" if {value.valid} else "
-        low = value.code + (zeroed and f"{zeroed}uint64(0)")
-        high = value.second + (zeroed and f"{zeroed}0")
+        low, high = value.code, value.second
+        if value.valid is not None:
+            low = emission.choose(value.valid, low, "uint64(0)")
+            high = emission.choose(value.valid, high, "0")
         _store(emission, "uint64", offset, low)
         _store(emission, "int64", offset + 8, high)
         return

@@ -133,7 +133,7 @@ def _emptied(emission: Emission, value: Value, valid: str | None, source: Value)
     """*value* of length zero where it is NULL, which its source string alone does not ensure."""
     if valid is None or valid == source.valid:
         return value
-    length = emission.assign(f"{value.second} if {valid} else 0", "n")
+    length = emission.assign(emission.choose(valid, value.second, "0"), "n")
     return Value("string", value.code, valid, length)
 
 
@@ -158,8 +158,7 @@ def built(emission: Emission, length: str, valid: str | None, write: list[str]) 
     """
     emission.uses_scratch = True
     address, size = emission.name("a"), emission.name("n")
-    zero = f"{length} if {valid} else 0"
-    emission.line(f"{size} = {length if valid is None else zero}")
+    emission.line(f"{size} = {length if valid is None else emission.choose(valid, length, '0')}")
     with emission.block(f"if scratch_used + {size} > scratch_bytes:"):
         emission.line(f"stop = {emission.use('SCRATCH_FULL')}")
         emission.line("next_row = row")

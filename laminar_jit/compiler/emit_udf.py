@@ -22,9 +22,7 @@ def udf(emission: Emission, node: Node) -> Value:
     valid = None if takes_nulls else emission.all_valid(values)
     passed = [_passed(argument, value) for argument, value in zip(node.arguments, values)]
     if takes_nulls:
-        passed = [
-            _pair(text, argument, value) for text, argument, value in zip(passed, node.arguments, values)
-        ]
+        passed = [_pair(emission, *each) for each in zip(passed, node.arguments, values)]
     number = emission.udf_number(function)
     place = emission.next_call()
     if not only_computes(node):
@@ -65,10 +63,10 @@ def _passed(argument: Node, value: Value) -> str:
     )
 
 
-def _pair(text: str, argument: Node, value: Value) -> str:
+def _pair(emission: Emission, text: str, argument: Node, value: Value) -> str:
     """The pair (value, is_null); the value of a NULL is zero."""
     if value.valid is None:
         return f"({text}, False)"
     kind = argument.type.row_kind
     zero = "False" if kind == "bool" else f"{kind}(0)"
-    return f"({text} if {value.valid} else {zero}, not {value.valid})"
+    return f"({emission.choose(value.valid, text, zero)}, not {value.valid})"

@@ -54,11 +54,12 @@ class Ring0Run:
         """Begin a batch. The one before must be exhausted."""
         if not self.exhausted:
             raise RuntimeError(f"batch taken while {self._rows - self.next_row} rows of another are left")
+        self._batch = self._begin(batch)
+        # Only now: a batch that was refused leaves nothing to be taken.
+        self._rows = batch.num_rows
         self.state[words.NEXT_ROW] = 0
         self.state[words.WRITTEN] = 0
         self.state[words.STOP] = words.DONE
-        self._rows = batch.num_rows
-        self._batch = self._begin(batch)
 
     def _begin(self, batch: pa.RecordBatch) -> _KernelBatch | _InterpretedBatch:
         program = self.program

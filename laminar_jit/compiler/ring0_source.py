@@ -125,7 +125,8 @@ class KernelWriter:
         self._outputs()
         if self.in_runs:
             taken = self.spec.layout.row_bytes
-            emission.line(f"slot += {f'{taken} if {selected} else 0' if selected else taken}")
+            step = emission.choose(selected, str(taken), "0") if selected else str(taken)
+            emission.line(f"slot += {step}")
         else:
             emission.line("written += 1")
         lines = [*self._head(), *emission.lines, *self._tail()]

@@ -49,8 +49,9 @@ def _is_arithmetic(body: str) -> bool:
     return (
         len(lines) <= _FEW_INSTRUCTIONS
         and all(_CHEAP_CALL.search(call) for call in calls)
-        # Numba's functions return a status: zero for a value.
+        # Numba's functions return a status, zero for a value, and leave their exception in excinfo.
         and all(line == "ret i32 0" for line in returns)
+        and "%excinfo" not in body
         and not _jumps_back(lines, labels, jumps)
     )
 

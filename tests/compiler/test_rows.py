@@ -13,7 +13,7 @@ from laminar_jit.compiler.binding import bind
 from laminar_jit.compiler.nullability import make
 from laminar_jit.compiler.ring0 import Ring0Program, Ring0Run, Ring0Spec
 from laminar_jit.compiler.typed import column, literal
-from laminar_jit.errors import PlanError, TypeMismatch
+from laminar_jit.errors import PlanError, SchemaMismatch, TypeMismatch
 from laminar_jit.expressions import col
 from laminar_jit.kernels import ring0 as words
 from laminar_jit.runtime.targets import RowTarget
@@ -307,3 +307,11 @@ def test_a_run_refuses_a_batch_before_the_last_one_is_taken():
         driven.take(timed_batch([1], [True]))
     with pytest.raises(ValueError, match="mode is 'fast'"):
         Ring0Run(TIMED_PROGRAM, mode="fast")
+
+
+def test_a_refused_batch_leaves_the_run_usable():
+    driven = Ring0Run(TIMED_PROGRAM, mode="interpreted")
+    with pytest.raises(SchemaMismatch):
+        driven.take(pa.record_batch({"other": [1]}))
+    driven.take(timed_batch([1], [True]))
+    assert not driven.exhausted

@@ -10,6 +10,7 @@ from laminar_jit.kernels.numerals import decimal_length, write_decimal
 from laminar_jit.kernels.ring0 import (
     DONE, FILTERED, HEAP_FULL, HEAP_POSITION, NEXT_ROW, ROWS_FULL, SCRATCH_FULL, STOP, WRITTEN,
 )
+from laminar_jit.kernels.selection import choose
 from laminar_jit.kernels.strings import NO_ROOM, store_string, string_head, string_rest, substr_characters
 
 
@@ -67,7 +68,7 @@ def ring0_0(
         write_decimal(a6, v4, 0, n5)
         scratch_used += n7
         n8 = n3 + 1 + n7
-        n10 = n8 if ok1 else 0
+        n10 = choose(ok1, n8, 0)
         if scratch_used + n10 > scratch_bytes:
             stop = SCRATCH_FULL
             next_row = row

@@ -10,6 +10,7 @@ from laminar_jit.kernels.memory import load_int32, load_int64, store_int32, stor
 from laminar_jit.kernels.ring0 import (
     DONE, FILTERED, HEAP_POSITION, NEXT_ROW, OVERFLOWS, ROWS_FULL, STOP, WRITTEN,
 )
+from laminar_jit.kernels.selection import choose
 
 
 @kernel
@@ -80,9 +81,9 @@ def ring0_0(
             nulls0 |= uint64(not ok17) * uint64(0x8)
             store_uint64(slot + 16, nulls0)
             store_int64(slot + 24, v3)
-            store_int64(slot + 32, v6 if fits5 else 0)
-            store_int32(slot + 40, int32(v11 if ok12 else 0))
-            store_int32(slot + 44, int32(v16 if ok17 else 0))
+            store_int64(slot + 32, choose(fits5, v6, 0))
+            store_int32(slot + 40, int32(choose(ok12, v11, 0)))
+            store_int32(slot + 44, int32(choose(ok17, v16, 0)))
             slot += 48
         row += 1
         written += (slot - run) // 48
@@ -156,9 +157,9 @@ def ring0_0_dense(
             nulls0 |= uint64(not fits12) * uint64(0x8)
             store_uint64(slot + 16, nulls0)
             store_int64(slot + 24, v3)
-            store_int64(slot + 32, v6 if fits5 else 0)
-            store_int32(slot + 40, int32(v10 if fits9 else 0))
-            store_int32(slot + 44, int32(v14 if fits12 else 0))
+            store_int64(slot + 32, choose(fits5, v6, 0))
+            store_int32(slot + 40, int32(choose(fits9, v10, 0)))
+            store_int32(slot + 44, int32(choose(fits12, v14, 0)))
             slot += 48
         row += 1
         written += (slot - run) // 48

@@ -8,6 +8,7 @@ from laminar_jit.kernels.memory import load_float64, store_float64, store_int64,
 from laminar_jit.kernels.ring0 import (
     DONE, FILTERED, HEAP_FULL, HEAP_POSITION, NEXT_ROW, ROWS_FULL, STOP, WRITTEN,
 )
+from laminar_jit.kernels.selection import choose
 from laminar_jit.kernels.strings import NO_ROOM, store_string
 
 
@@ -50,43 +51,34 @@ def ring0_0(
         v2 = load_float64(values_0 + row * 8)
         v3 = not (v2 <= 10.0)
         v4 = not (v2 <= 1.0)
-        if ok1 & v3:
-            a5 = literals
-            n6 = 4
-            ok7 = True
-        elif ok1 & v4:
-            a5 = (literals + 8)
-            n6 = 4
-            ok7 = True
-        else:
-            a5 = 0
-            n6 = 0
-            ok7 = False
+        taken5 = ok1 & v4
+        ok6 = choose(taken5, True, False)
+        a7 = choose(taken5, (literals + 8), 0)
+        n8 = choose(taken5, 4, 0)
+        taken9 = ok1 & v3
+        ok10 = choose(taken9, True, ok6)
+        a11 = choose(taken9, literals, a7)
+        n12 = choose(taken9, 4, n8)
         # field 1: price = coalesce(price, fee, 0.0:float64)
-        v8 = load_float64(values_1 + row * 8)
-        if ok1:
-            v9 = v2
-        else:
-            v9 = v8
+        v13 = load_float64(values_1 + row * 8)
+        v14 = choose(ok1, v2, v13)
         # field 2: most = greatest(price, fee)
-        if ((not ok1) | ((not (v8 <= v2)) & (v2 == v2))):
-            v10 = v8
-        else:
-            v10 = v2
+        taken15 = ((not ok1) | ((not (v13 <= v2)) & (v2 == v2)))
+        v16 = choose(taken15, v13, v2)
         # row
         slot = rows + ((position + written) & mask) * 64
-        heap_position = store_string(slot + 32, a5, n6, heap, heap_position, heap_limit, heap_mask)
+        heap_position = store_string(slot + 32, a11, n12, heap, heap_position, heap_limit, heap_mask)
         if heap_position == NO_ROOM:
             stop = HEAP_FULL
             next_row = row
             break
         store_int64(slot, 0)
         store_uint64(slot + 8, uint64(0))
-        nulls0 = uint64(not ok7) * uint64(0x1)
+        nulls0 = uint64(not ok10) * uint64(0x1)
         store_uint64(slot + 16, nulls0)
         store_int64(slot + 24, heap_position)
-        store_float64(slot + 48, v9)
-        store_float64(slot + 56, v10)
+        store_float64(slot + 48, v14)
+        store_float64(slot + 56, v16)
         written += 1
     if stop == HEAP_FULL:
         # The row it stopped at is read again: nothing of it may count twice.
@@ -133,39 +125,33 @@ def ring0_0_dense(
         v1 = load_float64(values_0 + row * 8)
         v2 = not (v1 <= 10.0)
         v3 = not (v1 <= 1.0)
-        if v2:
-            a4 = literals
-            n5 = 4
-            ok6 = True
-        elif v3:
-            a4 = (literals + 8)
-            n5 = 4
-            ok6 = True
-        else:
-            a4 = 0
-            n5 = 0
-            ok6 = False
+        taken4 = v3
+        ok5 = choose(taken4, True, False)
+        a6 = choose(taken4, (literals + 8), 0)
+        n7 = choose(taken4, 4, 0)
+        taken8 = v2
+        ok9 = choose(taken8, True, ok5)
+        a10 = choose(taken8, literals, a6)
+        n11 = choose(taken8, 4, n7)
         # field 1: price = coalesce(price, fee, 0.0:float64)
-        v7 = load_float64(values_1 + row * 8)
+        v12 = load_float64(values_1 + row * 8)
         # field 2: most = greatest(price, fee)
-        if ((not (v7 <= v1)) & (v1 == v1)):
-            v8 = v7
-        else:
-            v8 = v1
+        taken13 = ((not (v12 <= v1)) & (v1 == v1))
+        v14 = choose(taken13, v12, v1)
         # row
         slot = rows + ((position + written) & mask) * 64
-        heap_position = store_string(slot + 32, a4, n5, heap, heap_position, heap_limit, heap_mask)
+        heap_position = store_string(slot + 32, a10, n11, heap, heap_position, heap_limit, heap_mask)
         if heap_position == NO_ROOM:
             stop = HEAP_FULL
             next_row = row
             break
         store_int64(slot, 0)
         store_uint64(slot + 8, uint64(0))
-        nulls0 = uint64(not ok6) * uint64(0x1)
+        nulls0 = uint64(not ok9) * uint64(0x1)
         store_uint64(slot + 16, nulls0)
         store_int64(slot + 24, heap_position)
         store_float64(slot + 48, v1)
-        store_float64(slot + 56, v8)
+        store_float64(slot + 56, v14)
         written += 1
     if stop == HEAP_FULL:
         # The row it stopped at is read again: nothing of it may count twice.

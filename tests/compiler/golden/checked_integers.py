@@ -9,6 +9,7 @@ from laminar_jit.kernels.memory import load_int32, load_int64, store_int32, stor
 from laminar_jit.kernels.ring0 import (
     DIVISIONS_BY_ZERO, DONE, FILTERED, HEAP_POSITION, NEXT_ROW, OVERFLOWS, ROWS_FULL, STOP, WRITTEN,
 )
+from laminar_jit.kernels.selection import choose
 
 
 @kernel
@@ -62,7 +63,7 @@ def ring0_0(
             # field 2: quotient = (customer // cast(quantity as int64))
             fits9 = v1 != 0
             divisions_by_zero += (not fits9)
-            v10 = v1 if fits9 else 1
+            v10 = choose(fits9, v1, 1)
             v11, fits12 = divide_int64(v5, v10)
             overflows += fits9 & (not fits12)
             v13 = v11
@@ -76,9 +77,9 @@ def ring0_0(
             nulls0 |= uint64(not fits7) * uint64(0x2)
             nulls0 |= uint64(not ok14) * uint64(0x4)
             store_uint64(slot + 16, nulls0)
-            store_int32(slot + 48, int32(v4 if fits3 else 0))
-            store_int64(slot + 24, v8 if fits7 else 0)
-            store_int64(slot + 32, v13 if ok14 else 0)
+            store_int32(slot + 48, int32(choose(fits3, v4, 0)))
+            store_int64(slot + 24, choose(fits7, v8, 0))
+            store_int64(slot + 32, choose(ok14, v13, 0))
             store_int64(slot + 40, v15)
             slot += 56
         row += 1

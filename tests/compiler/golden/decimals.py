@@ -12,6 +12,7 @@ from laminar_jit.kernels.memory import load_int64, load_uint64, store_int64, sto
 from laminar_jit.kernels.ring0 import (
     BAD_CASTS, DONE, FILTERED, HEAP_POSITION, NEXT_ROW, OVERFLOWS, ROWS_FULL, STOP, WRITTEN,
 )
+from laminar_jit.kernels.selection import choose
 
 
 @kernel
@@ -68,7 +69,7 @@ def ring0_0(
         for row in range(row, row + count):
             # field 0: double = (amount * 2:decimal(1, 0))
             ok1 = bit_at(validity_0, validity_mask_0, bit_offset_0 + row)
-            v2 = decimal_at(values_0, encoding_0, row) if ok1 else 0
+            v2 = choose(ok1, decimal_at(values_0, encoding_0, row), 0)
             v3 = v2 * 2
             fits4 = (v3 >= -9999999999999) & (v3 <= 9999999999999)
             overflows += ok1 & (not fits4)
@@ -103,12 +104,12 @@ def ring0_0(
             nulls0 |= uint64(not ok8) * uint64(0x4)
             nulls0 |= uint64(not ok14) * uint64(0x8)
             store_uint64(slot + 16, nulls0)
-            store_int64(slot + 56, v5 if ok6 else 0)
-            store_int64(slot + 64, v7 if ok1 else 0)
-            store_uint64(slot + 24, v9 if ok8 else uint64(0))
-            store_int64(slot + 32, v10 if ok8 else 0)
-            store_uint64(slot + 40, v15 if ok14 else uint64(0))
-            store_int64(slot + 48, v16 if ok14 else 0)
+            store_int64(slot + 56, choose(ok6, v5, 0))
+            store_int64(slot + 64, choose(ok1, v7, 0))
+            store_uint64(slot + 24, choose(ok8, v9, uint64(0)))
+            store_int64(slot + 32, choose(ok8, v10, 0))
+            store_uint64(slot + 40, choose(ok14, v15, uint64(0)))
+            store_int64(slot + 48, choose(ok14, v16, 0))
             slot += 72
         row += 1
         written += (slot - run) // 72
@@ -184,7 +185,7 @@ def ring0_0_dense(
             store_uint64(slot + 8, h14)
             nulls0 = uint64(not fits3) * uint64(0x1)
             store_uint64(slot + 16, nulls0)
-            store_int64(slot + 56, v4 if fits3 else 0)
+            store_int64(slot + 56, choose(fits3, v4, 0))
             store_int64(slot + 64, v5)
             store_uint64(slot + 24, v6)
             store_int64(slot + 32, v7)

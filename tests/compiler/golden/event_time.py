@@ -11,6 +11,7 @@ from laminar_jit.kernels.ring0 import (
     BEHIND, DELAY, DONE, FAR_FUTURE, FILTERED, FUTURE_LIMIT, HEAP_POSITION, MAX_TS, NEXT_ROW, NULL_TIME,
     ROWS_FULL, STOP, WRITTEN,
 )
+from laminar_jit.kernels.selection import choose
 
 
 @kernel
@@ -88,8 +89,8 @@ def ring0_0(
             store_uint64(slot + 16, nulls0)
             store_int64(slot + 24, watermark)
             store_int64(slot + 32, v6)
-            store_float64(slot + 40, v3 if ok2 else 0.0)
-            slot += 48 if selected5 else 0
+            store_float64(slot + 40, choose(ok2, v3, 0.0))
+            slot += choose(selected5, 48, 0)
         row += 1
         written += (slot - run) // 48
     state[MAX_TS] = max_ts
@@ -174,7 +175,7 @@ def ring0_0_dense(
             store_int64(slot + 24, watermark)
             store_int64(slot + 32, v5)
             store_float64(slot + 40, v2)
-            slot += 48 if selected4 else 0
+            slot += choose(selected4, 48, 0)
         row += 1
         written += (slot - run) // 48
     state[MAX_TS] = max_ts

@@ -10,6 +10,7 @@ from laminar_jit.kernels.memory import (
     load_float64, load_int32, load_int64, store_float64, store_int32, store_int64, store_uint64,
 )
 from laminar_jit.kernels.ring0 import DONE, FILTERED, HEAP_POSITION, NEXT_ROW, ROWS_FULL, STOP, WRITTEN
+from laminar_jit.kernels.selection import choose
 
 
 @kernel
@@ -69,7 +70,7 @@ def ring0_0(
             store_int64(slot + 24, v4)
             store_float64(slot + 32, v7)
             store_int32(slot + 40, int32(v5))
-            slot += 48 if selected3 else 0
+            slot += choose(selected3, 48, 0)
         row += 1
         written += (slot - run) // 48
     state[NEXT_ROW] = next_row

@@ -6,6 +6,7 @@ from laminar_jit.kernels.columns import BIT_OFFSET, VALIDITY, VALIDITY_MASK, VAL
 from laminar_jit.kernels.jit import kernel
 from laminar_jit.kernels.memory import load_float64, store_float64, store_int64, store_uint64
 from laminar_jit.kernels.ring0 import DONE, FILTERED, HEAP_POSITION, NEXT_ROW, ROWS_FULL, STOP, WRITTEN
+from laminar_jit.kernels.selection import choose
 
 
 @kernel
@@ -63,10 +64,10 @@ def ring0_0(
             store_uint64(slot + 8, uint64(0))
             nulls0 = uint64(not ok1) * uint64(0x7)
             store_uint64(slot + 16, nulls0)
-            store_float64(slot + 24, v7 if ok1 else 0.0)
-            store_float64(slot + 32, v8 if ok1 else 0.0)
-            store_float64(slot + 40, v4 if ok1 else 0.0)
-            slot += 48 if selected6 else 0
+            store_float64(slot + 24, choose(ok1, v7, 0.0))
+            store_float64(slot + 32, choose(ok1, v8, 0.0))
+            store_float64(slot + 40, choose(ok1, v4, 0.0))
+            slot += choose(selected6, 48, 0)
         row += 1
         written += (slot - run) // 48
     state[NEXT_ROW] = next_row
@@ -129,7 +130,7 @@ def ring0_0_dense(
             store_float64(slot + 24, v6)
             store_float64(slot + 32, v7)
             store_float64(slot + 40, v3)
-            slot += 48 if selected5 else 0
+            slot += choose(selected5, 48, 0)
         row += 1
         written += (slot - run) // 48
     state[NEXT_ROW] = next_row

@@ -6,6 +6,7 @@ from laminar_jit.kernels.columns import BIT_OFFSET, VALIDITY, VALIDITY_MASK, VAL
 from laminar_jit.kernels.jit import kernel
 from laminar_jit.kernels.memory import load_float64, load_int32, load_int64, store_int64, store_uint64
 from laminar_jit.kernels.ring0 import DONE, FILTERED, HEAP_POSITION, NEXT_ROW, ROWS_FULL, STOP, WRITTEN
+from laminar_jit.kernels.selection import choose
 
 
 @kernel
@@ -75,7 +76,7 @@ def ring0_0(
             store_uint64(slot + 8, uint64(0))
             store_uint64(slot + 16, uint64(0))
             store_int64(slot + 24, v17)
-            slot += 32 if selected16 else 0
+            slot += choose(selected16, 32, 0)
         row += 1
         written += (slot - run) // 32
     state[NEXT_ROW] = next_row
@@ -140,7 +141,7 @@ def ring0_0_dense(
             store_uint64(slot + 8, uint64(0))
             store_uint64(slot + 16, uint64(0))
             store_int64(slot + 24, v10)
-            slot += 32 if selected9 else 0
+            slot += choose(selected9, 32, 0)
         row += 1
         written += (slot - run) // 32
     state[NEXT_ROW] = next_row

@@ -10,6 +10,7 @@ from laminar_jit.kernels.memory import (
     load_float64, load_int32, load_int64, store_float64, store_int64, store_uint64,
 )
 from laminar_jit.kernels.ring0 import DONE, FILTERED, HEAP_POSITION, NEXT_ROW, ROWS_FULL, STOP, WRITTEN
+from laminar_jit.kernels.selection import choose
 
 
 @kernel
@@ -74,8 +75,8 @@ def ring0_0(
             nulls0 = uint64(not ok5) * uint64(0x2)
             store_uint64(slot + 16, nulls0)
             store_int64(slot + 24, v8)
-            store_float64(slot + 32, v4 if ok5 else 0.0)
-            slot += 40 if selected7 else 0
+            store_float64(slot + 32, choose(ok5, v4, 0.0))
+            slot += choose(selected7, 40, 0)
         row += 1
         written += (slot - run) // 40
     state[NEXT_ROW] = next_row
@@ -139,7 +140,7 @@ def ring0_0_dense(
             store_uint64(slot + 16, uint64(0))
             store_int64(slot + 24, v6)
             store_float64(slot + 32, v3)
-            slot += 40 if selected5 else 0
+            slot += choose(selected5, 40, 0)
         row += 1
         written += (slot - run) // 40
     state[NEXT_ROW] = next_row
