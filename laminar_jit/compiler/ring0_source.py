@@ -115,7 +115,7 @@ class KernelWriter:
         self.branch_free = branch_free(spec)
         # Without strings every row fits its slot, so rows are written in runs of slots that lie side by
         # side: no look at the room, and no wrapping around, within a run.
-        self.in_runs = not any(node.type.is_text for node in evaluated(*spec.roots))
+        self.in_runs = not handles_text(spec)
         self.emission = Emission(columns, left, pool, dense=dense, depth=3 if self.in_runs else 2)
 
     def write(self) -> KernelText:
@@ -295,12 +295,17 @@ class KernelWriter:
         return [INDENT + line for line in lines]
 
 
+def handles_text(spec: Ring0Spec) -> bool:
+    """Whether the kernel meets a string anywhere, written to the row or not."""
+    return any(node.type.is_text for node in evaluated(*spec.roots))
+
+
 def branch_free(spec: Ring0Spec) -> bool:
     """Whether to write every row and keep only those selected, instead of branching on the predicate."""
-    if not spec.predicates or spec.layout.has_heap:
+    if not spec.predicates or handles_text(spec):
         return False
     nodes = list(evaluated(*spec.predicates, *(node for _, node in spec.outputs)))
-    if any(node.type.is_text or node.operation in _DEAR for node in nodes):
+    if any(node.operation in _DEAR for node in nodes):
         return False
     if not all(
         only_computes(node) for node in nodes if node.operation == "udf" and left_reason(node) is None

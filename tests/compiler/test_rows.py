@@ -291,6 +291,14 @@ def test_a_later_predicate_is_branch_free_and_still_counts_only_what_it_sees():
     assert written.column(0) == [2**62 + 1, None]
 
 
+def test_a_string_in_the_event_time_alone_does_not_undo_the_selection():
+    time = make("cast", (literal("1999-12-31 23:59:59", types.STRING),), types.TIMESTAMP)
+    written = assert_forms_agree(
+        spec_of([VALUE], [KEEP], time=time), timed_batch([1, 2, 3], [True, False, None])
+    )
+    assert written.column(0) == [0]
+
+
 def test_specs_that_make_no_sense_are_refused():
     with pytest.raises(PlanError, match="event time"):
         spec_of([VALUE], watermarked=True)
