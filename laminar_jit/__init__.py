@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from .expressions import duration as duration
     from .expressions import lit as lit
     from .expressions import when as when
+    from .late import drop as drop
+    from .late import reassign as reassign
+    from .late import side_output as side_output
     from .query import Query as Query
     from .query import source as source
     from .user_functions import udf as udf
@@ -97,6 +100,7 @@ _HOMES = {
         "to_char",
         "years",
     ),
+    "late": ("drop", "reassign", "side_output"),
     "query": ("Query", "source"),
     "user_functions": ("udf",),
     "windows": ("cumulate", "hop", "session", "tumble"),

@@ -8,6 +8,7 @@ from .durations import parse_duration
 from .errors import UnsupportedClause
 
 ON_WINDOW_CLOSE = "on window close"
+FINAL = "final"
 CHANGES = "changes"
 EVERY = "every "
 
@@ -16,7 +17,7 @@ WEIGHT = "weight"
 
 _MODES = {
     ON_WINDOW_CLOSE: "close",
-    "final": "final",
+    FINAL: "final",
     "on watermark": "watermark",
     "on update": "update",
     CHANGES: "changes",

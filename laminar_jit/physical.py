@@ -38,6 +38,7 @@ from .plan import (
     find_column,
 )
 from .rewriting import Stage, fuse, substitute
+from .runtime.operators.late import encode_schema
 from .runtime.operators.pass_through import pass_through_spec
 
 #: Plan nodes that are understood and refused by name, with the reason. Every other node runs.
@@ -74,6 +75,13 @@ class PhysicalPlan:
     aggregate: WindowAggregate | None
     after: AfterStage | None
     output_schema: pa.Schema
+
+    @property
+    def side_schemas(self) -> dict[str, pa.Schema]:
+        """The side outputs there are, and what their batches look like."""
+        if self.aggregate is None or self.aggregate.late.channel is None:
+            return {}
+        return {self.aggregate.late.channel: arrow_schema(self.aggregate.late_schema)}
 
 
 def build_physical(plan: Plan) -> PhysicalPlan:
@@ -123,6 +131,14 @@ def _windowed(node: WindowAggregate) -> tuple[Ring0Program, dict[str, Any], Sour
         )
         for name, call in node.aggregates
     ]
+    late = node.late.to_spec()
+    if node.late.channel is not None:
+        # Late rows are shown whole, so for their sake every column travels.
+        late["fields"] = [
+            field(find_column(node.input.schema, name)) if name in node.input.schema else None
+            for name in node.late_schema
+        ]
+        late["schema"] = encode_schema(arrow_schema(node.late_schema))
     time = _event_time(node, stage)
     watermarked = stage.source.delay is not None and time is not None
     outputs = tuple((f"field {number}", expression) for expression, number in fields.items())
@@ -143,6 +159,7 @@ def _windowed(node: WindowAggregate) -> tuple[Ring0Program, dict[str, Any], Sour
         keys,
         aggregates,
         emit=emission_spec(node.emit),
+        late=late,
         allowed_lateness=node.allowed_lateness,
         not_null=frozenset(number for expression, number in fields.items() if not expression.nullable),
     )

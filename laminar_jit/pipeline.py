@@ -25,6 +25,7 @@ from .plan import Plan
 from .runtime.affinity import allowed_cores
 from .runtime.inline import InlineRing1
 from .runtime.targets import RowTarget
+from .side_outputs import SideOutputs, Sink
 
 RING1_CHOICES = ("auto", "inline", "process")
 
@@ -46,12 +47,16 @@ class Ring1(Protocol):
 
 @dataclass
 class RunReport:
-    """What the last run did: where, how, and every row that was dropped, by reason."""
+    """What the last run did: where, how, and every row that was dropped, by reason.
+
+    *side_outputs* holds the side outputs that no sink was given for, once the run has ended.
+    """
 
     ring1: str = ""
     reason: str = ""
     rows_in: int = 0
     counters: dict[str, int] = field(default_factory=dict)
+    side_outputs: dict[str, pa.Table] = field(default_factory=dict)
 
 
 class Pipeline:
@@ -87,12 +92,19 @@ class Pipeline:
         return "process", f"{rows} rows, a spare core"
 
     def run(
-        self, inputs: Mapping[str, Any], *, ring1: str = "auto", endless: bool = False, strict: bool = False
+        self,
+        inputs: Mapping[str, Any],
+        *,
+        ring1: str = "auto",
+        endless: bool = False,
+        strict: bool = False,
+        side: Mapping[str, Sink] | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """Results of running over *inputs*, as they come.
 
         *endless*: results must not wait for the end. *strict*: arithmetic without
-        an answer raises, where it would otherwise give NULL and be counted.
+        an answer raises, where it would otherwise give NULL and be counted. *side*:
+        who takes the batches of each side output.
         """
         source = self.physical.source
         if set(inputs) != {source.name}:
@@ -109,25 +121,29 @@ class Pipeline:
                 f"lj.source({source.name!r}, …, time=…, delay='5s')."
             )
         placed, reason = self.place_ring1(ring1, opened.rows, endless=endless)
+        side_outputs = SideOutputs(self.physical.side_schemas, side or {}, endless=endless)
         self.report = RunReport(placed, reason)
-        return self._results(opened, placed, strict)
+        return self._results(opened, placed, strict, side_outputs)
 
-    def _results(self, opened: Input, placed: str, strict: bool) -> Iterator[pa.RecordBatch]:
+    def _results(
+        self, opened: Input, placed: str, strict: bool, side_outputs: SideOutputs
+    ) -> Iterator[pa.RecordBatch]:
         after = self.physical.after
-        with contextlib.closing(self._open_ring1(placed)) as ring1:
+        with contextlib.closing(self._open_ring1(placed, side_outputs)) as ring1:
             for batch in self._drive(opened.batches, ring1, strict):
                 finished = batch if after is None else after.apply(batch)
                 if finished.num_rows:
                     yield finished
             self.report.counters |= ring1.counters()
+            self.report.side_outputs = side_outputs.tables()
 
-    def _open_ring1(self, placed: str) -> Ring1:
+    def _open_ring1(self, placed: str, side_outputs: SideOutputs) -> Ring1:
         spec = dict(self.physical.operator)
         if placed == "inline":
-            return InlineRing1(spec)
+            return InlineRing1(spec, side_outputs.take)
         from .runtime.remote import RemoteRing1
 
-        return RemoteRing1(spec)
+        return RemoteRing1(spec, side_outputs.take)
 
     def _drive(
         self, batches: Iterator[pa.RecordBatch], ring1: Ring1, strict: bool

@@ -15,8 +15,9 @@ import pyarrow as pa
 
 from .compiler.aggregate_functions import result_type
 from .compiler.typed import Node, column
-from .emit import CHANGES, ON_WINDOW_CLOSE, WEIGHT
+from .emit import CHANGES, FINAL, ON_WINDOW_CLOSE, WEIGHT
 from .errors import PlanError, TypeMismatch, UnknownColumn
+from .late import DROP, EVENT_TIME, LatePolicy
 from .types import DataType
 from .windows import Window, format_duration
 
@@ -200,6 +201,7 @@ class WindowAggregate(Plan):
     aggregates: tuple[tuple[str, AggregateCall], ...]
     emit: str = ON_WINDOW_CLOSE
     allowed_lateness: int = 0
+    late: LatePolicy = DROP
 
     def __post_init__(self) -> None:
         if not self.aggregates:
@@ -213,6 +215,13 @@ class WindowAggregate(Plan):
             )
         names = [name for name, _ in self.keys] + [name for name, _ in self.aggregates]
         reject_doubles([WINDOW_START, WINDOW_END, *names] if self.window else names, "group_by and agg")
+        if self.late != DROP and self.window is None:
+            raise PlanError(f"late({self.late}) needs a window: without one no row is ever late.")
+        if self.late != DROP and self.emit == FINAL:
+            raise PlanError(
+                f"EMIT FINAL drops late rows, so late({self.late}) would never see one. "
+                "Use emit('on window close'), or leave late() out."
+            )
 
     @property
     def inputs(self) -> tuple[Plan, ...]:  # type: ignore[override]
@@ -233,7 +242,16 @@ class WindowAggregate(Plan):
         lateness = (
             f"; allow lateness {format_duration(self.allowed_lateness)}" if self.allowed_lateness else ""
         )
-        return f"WindowAggregate {over}: {calls}; emit {self.emit}{lateness}"
+        late = f"; late rows: {self.late}" if self.late != DROP else ""
+        return f"WindowAggregate {over}: {calls}; emit {self.emit}{lateness}{late}"
+
+    @functools.cached_property
+    def late_schema(self) -> Schema:
+        """Columns of a late row in a side output: the event time, then those of the input.
+
+        An input column called ``event_time`` stands for itself.
+        """
+        return {EVENT_TIME: (DataType("timestamp"), False)} | dict(self.input.schema)
 
     @property
     def keys(self) -> tuple[tuple[str, Node], ...]:

@@ -20,6 +20,7 @@ from .durations import Duration, parse_duration
 from .emit import emission_spec, normalised
 from .errors import PlanError, TypeMismatch
 from .expressions import Expr, col, lit
+from .late import LatePolicy
 from .plan import (
     AggregateCall,
     Filter,
@@ -36,6 +37,7 @@ from .windows import Window
 
 if TYPE_CHECKING:
     from .pipeline import Pipeline
+    from .side_outputs import Sink
 
 
 def source(
@@ -111,6 +113,18 @@ class Query:
             raise PlanError(f"allowed lateness is {duration!r}; expected zero or more.")
         return Query(dataclasses.replace(self._aggregate("allow_lateness"), allowed_lateness=lateness))
 
+    def late(self, policy: LatePolicy) -> Query:
+        """Say what becomes of rows whose windows have all closed.
+
+        ``lj.drop()`` (the default), ``lj.reassign("5s")`` or ``lj.side_output("late")``.
+        Every such row is counted by reason in ``pipeline.report.counters``.
+        """
+        if not isinstance(policy, LatePolicy):
+            raise PlanError(
+                f"late was given {policy!r}; expected lj.drop(), lj.reassign('5s') or lj.side_output('late')."
+            )
+        return Query(dataclasses.replace(self._aggregate("late"), late=policy))
+
     def _aggregate(self, what: str) -> WindowAggregate:
         if not isinstance(self.plan, WindowAggregate):
             raise PlanError(f"{what} follows agg: it is about the results of a windowed aggregate.")
@@ -129,18 +143,38 @@ class Query:
 
         return Pipeline(self.plan)
 
-    def run(self, *, ring1: str = "auto", strict: bool = False, **inputs: Any) -> pa.Table:
+    def run(
+        self,
+        *,
+        ring1: str = "auto",
+        strict: bool = False,
+        side: Mapping[str, Sink] | None = None,
+        **inputs: Any,
+    ) -> pa.Table:
         """Run over *inputs*, given by source name, to their end; the whole result.
 
         With *strict*, overflow, division by zero and casts that do not fit raise
         ``ArithmeticRefused`` where they would otherwise give NULL and be counted.
+        A side output is in ``pipeline.report.side_outputs`` afterwards, as a table, unless
+        *side* names a function that takes its record batches as they come.
         """
-        batches = self.pipeline.run(inputs, ring1=ring1, strict=strict)
+        batches = self.pipeline.run(inputs, ring1=ring1, strict=strict, side=side)
         return pa.Table.from_batches(batches, schema=self.schema)
 
-    def stream(self, *, ring1: str = "auto", strict: bool = False, **inputs: Any) -> Iterator[pa.RecordBatch]:
-        """Run over *inputs* lazily: batches are read as results are asked for."""
-        return self.pipeline.run(inputs, ring1=ring1, endless=True, strict=strict)
+    def stream(
+        self,
+        *,
+        ring1: str = "auto",
+        strict: bool = False,
+        side: Mapping[str, Sink] | None = None,
+        **inputs: Any,
+    ) -> Iterator[pa.RecordBatch]:
+        """Run over *inputs* lazily: batches are read as results are asked for.
+
+        *side* names for each side output the function that takes its record batches,
+        as in ``side={"late": writer.write_batch}``.
+        """
+        return self.pipeline.run(inputs, ring1=ring1, endless=True, strict=strict, side=side)
 
     @property
     def map_in_arrow(self) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

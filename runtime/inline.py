@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from .operators import build
 from .rows import RowBatch, RowLayout
-from .targets import RowTarget
+from .targets import RowTarget, SideTaker, nobody
 
 # Rows and their operator's state should meet in the second-level cache.
 BUFFER_ROWS = 1 << 13
@@ -21,10 +21,11 @@ BUFFER_HEAP_BYTES = 1 << 18
 
 
 class InlineRing1:
-    """Runs the operator of *spec* on whatever is committed, at once."""
+    """Runs the operator of *spec* on whatever is committed, at once; *side* takes its side outputs."""
 
-    def __init__(self, spec: dict[str, Any]) -> None:
+    def __init__(self, spec: dict[str, Any], side: SideTaker = nobody) -> None:
         self._operator = build(spec)
+        self._side = side
         layout = RowLayout.from_spec(spec["layout"])
         self._rows = np.zeros(BUFFER_ROWS, layout.dtype)
         self._heap = np.zeros(BUFFER_HEAP_BYTES if layout.has_heap else 0, np.uint8)
@@ -50,7 +51,11 @@ class InlineRing1:
         """Process the first *written* rows; the results that became due."""
         if not written:
             return []
-        return self._operator.process(RowBatch(self._rows[:written], self._heap, self._heap_mask))
+        results = self._operator.process(RowBatch(self._rows[:written], self._heap, self._heap_mask))
+        for channel, batches in self._operator.side_outputs().items():
+            for batch in batches:
+                self._side(channel, batch)
+        return results
 
     def make_room(self) -> None:
         """Called when the strings of one row did not fit the empty buffer."""

@@ -15,7 +15,7 @@ from .affinity import Placement, choose_core
 from .bridge import PipelineBridge
 from .egress import EgressReader, End, Output
 from .rows import RowLayout
-from .targets import RowTarget
+from .targets import RowTarget, SideTaker, nobody
 from .worker_pool import borrowed_worker
 
 RING_ROWS = 1 << 16
@@ -30,9 +30,11 @@ _JOB = "laminar_jit.runtime.ring1_loop:run_job"
 class RemoteRing1:
     """Runs the operator of *spec* in a worker pinned to a core; see ``InlineRing1``."""
 
-    def __init__(self, spec: dict[str, Any]) -> None:
+    def __init__(self, spec: dict[str, Any], side: SideTaker = nobody) -> None:
         layout = RowLayout.from_spec(spec["layout"])
         self._results: list[pa.RecordBatch] = []
+        self._side = side
+        self._side_results: list[Output] = []
         self._counters: dict[str, int] = {}
         with contextlib.ExitStack() as opened:
             self._egress = opened.enter_context(EgressReader())
@@ -92,6 +94,10 @@ class RemoteRing1:
 
     def _collected(self) -> list[pa.RecordBatch]:
         self._attend()
+        # Not while polling: that happens inside waits, which are no place for a user's function.
+        aside, self._side_results = self._side_results, []
+        for output in aside:
+            self._side(output.channel, output.batch)
         collected, self._results = self._results, []
         return collected
 
@@ -100,6 +106,8 @@ class RemoteRing1:
         for result in arrived:
             if isinstance(result, Output) and result.channel == "":
                 self._results.append(result.batch)
+            elif isinstance(result, Output):
+                self._side_results.append(result)
             elif isinstance(result, End):
                 self._counters = result.counters
         return bool(arrived)

@@ -67,3 +67,6 @@ def _perform(operator: Operator, action: Ring1Action, egress: EgressWriter) -> N
             return
     for batch in batches:
         egress.emit(batch)
+    for channel, aside in operator.side_outputs().items():
+        for batch in aside:
+            egress.emit(batch, channel)

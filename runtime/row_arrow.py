@@ -26,11 +26,12 @@ def rows_to_arrow(batch: RowBatch, layout: RowLayout, schema: pa.Schema) -> pa.R
             f"rows have {len(layout.fields)} fields ({', '.join(field.name for field in layout.fields)}), "
             f"but the schema has {len(schema)} ({', '.join(schema.names)})"
         )
-    columns = [_column(batch, layout, k, schema.field(k).type) for k in range(len(schema))]
+    columns = [row_column(batch, layout, k, schema.field(k).type) for k in range(len(schema))]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _column(batch: RowBatch, layout: RowLayout, number: int, wanted: pa.DataType) -> pa.Array:
+def row_column(batch: RowBatch, layout: RowLayout, number: int, wanted: pa.DataType) -> pa.Array:
+    """Field *number* of the rows as an array of type *wanted* with memory of its own."""
     field = layout.fields[number]
     valid = _validity(batch.rows, layout, number)
     try:

@@ -1,8 +1,18 @@
-"""Where a Ring 0 kernel may write rows: the arguments behind ``rows`` of its signature."""
+"""Where things go: rows that a Ring 0 kernel writes, and batches of side outputs."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+
+import pyarrow as pa
+
+#: Takes each batch of a side output, with the name of its channel.
+SideTaker = Callable[[str, pa.RecordBatch], None]
+
+
+def nobody(channel: str, batch: pa.RecordBatch) -> None:
+    """Takes the side outputs that nobody asked for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..errors import PlanError
+from ..errors import PlanError, UnsupportedClause
 from ..inputs import check_schema
 from ..pipeline import Pipeline
-from ..plan import Plan
+from ..plan import Plan, WindowAggregate
 
 # A Spark worker runs task after task; what it compiled for a plan serves them all.
 _pipelines: dict[Plan, Pipeline] = {}
@@ -31,6 +31,12 @@ class MapInArrow:
                 f"mapInArrow feeds one input, but the query reads {len(sources)}: "
                 f"{', '.join(source.name for source in sources)}."
             )
+        for node in plan.walk():
+            if isinstance(node, WindowAggregate) and node.late.channel is not None:
+                raise UnsupportedClause(
+                    f"late({node.late}) cannot run under mapInArrow, which has one output. "
+                    "Use lj.drop() or lj.reassign(…) there."
+                )
         self.plan = plan
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from ...kernels import panes as words
-from ..rows import INLINE_STRING_BYTES, RowBatch, RowLayout
-from .columns_out import from_storage, from_strings
+from ..row_arrow import row_column
+from ..rows import RowBatch, RowLayout
+from .columns_out import from_storage
 
-_ARROW = {
-    "bool": pa.bool_(),
-    "string": pa.string(),
-    "wide": pa.decimal128(38, 0),
-    "float32": pa.float32(),
-    "float64": pa.float64(),
-}
+_ARROW = {"bool": pa.bool_(), "string": pa.string(), "wide": pa.decimal128(38, 0)}
+
+
+def encode_schema(schema: pa.Schema) -> str:
+    """*schema* as it stands in a spec."""
+    return base64.b64encode(schema.serialize().to_pybytes()).decode()
 
 
 class LateRows:
-    """Collects what an update found late."""
+    """Collects what an update found late.
+
+    For a side output, ``spec["late"]`` may hold the ``schema`` of its batches and the row field of
+    each column (``fields``; None is the event time); without them all fields are shown as they
+    stand in the row.
+    """
 
     def __init__(self, spec: dict[str, Any], state: np.ndarray[Any, Any]) -> None:
         self._layout = RowLayout.from_spec(spec["layout"])
@@ -31,11 +37,8 @@ class LateRows:
         self._batches: list[pa.RecordBatch] = []
         self.dropped = 0
         self.side_output = 0
-        types = spec["late"].get("types")
-        self._types = [
-            pa.type_for_alias(types[k]) if types else _ARROW.get(field.kind) or pa.type_for_alias(field.kind)
-            for k, field in enumerate(self._layout.fields)
-        ]
+        self._fields = spec["late"].get("fields") or [None, *range(len(self._layout.fields))]
+        self._schema = self._schema_of(spec["late"].get("schema"))
 
     def prepare(self, rows: int) -> None:
         """Make room for the numbers of late rows of a batch."""
@@ -71,20 +74,20 @@ class LateRows:
         return {self._channel: batches}
 
     def _to_arrow(self, batch: RowBatch, numbers: np.ndarray[Any, Any]) -> pa.RecordBatch:
-        rows = batch.rows[numbers]
-        nulls = rows["_nulls"].reshape(len(rows), -1)
-        heaps = np.full(len(rows), batch.heap.ctypes.data, np.int64)
-        columns = [from_storage(rows["_ts"], None, pa.timestamp("us"))]
-        for k, field in enumerate(self._layout.fields):
-            valid = (nulls[:, k // 64] >> np.uint64(k % 64)) & np.uint64(1) == 0
-            column = rows[f"f{k}"]
-            if field.kind == "string":
-                long = (column["head"] & np.uint64(0xFFFFFFFF)) > INLINE_STRING_BYTES
-                column["rest"][long] &= np.uint64(batch.heap_mask & (2**64 - 1))
-                columns.append(from_strings(rows, self._layout.field_offset(k), heaps, valid, self._types[k]))
-            elif field.kind == "bool":
-                columns.append(pa.array(column, mask=~valid))
-            else:
-                columns.append(from_storage(column, valid, self._types[k]))
-        names = ["event_time", *(field.name for field in self._layout.fields)]
-        return pa.RecordBatch.from_arrays(columns, names=names)
+        late = RowBatch(batch.rows[numbers], batch.heap, batch.heap_mask)
+        columns = [
+            from_storage(late.rows["_ts"], None, kind)
+            if number is None
+            else row_column(late, self._layout, number, kind)
+            for number, kind in zip(self._fields, self._schema.types, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=self._schema)
+
+    def _schema_of(self, encoded: str | None) -> pa.Schema:
+        if encoded is not None:
+            return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(encoded)))
+        plain = [
+            (field.name, _ARROW.get(field.kind) or pa.type_for_alias(field.kind))
+            for field in self._layout.fields
+        ]
+        return pa.schema([("event_time", pa.timestamp("us")), *plain])
