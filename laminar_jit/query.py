@@ -35,6 +35,7 @@ from .types import DataType
 from .windows import Window
 
 if TYPE_CHECKING:
+    from .checkpoint import Checkpoint, Location
     from .pipeline import Pipeline
 
 
@@ -129,18 +130,40 @@ class Query:
 
         return Pipeline(self.plan)
 
-    def run(self, *, ring1: str = "auto", strict: bool = False, **inputs: Any) -> pa.Table:
+    def run(
+        self,
+        *,
+        ring1: str = "auto",
+        strict: bool = False,
+        checkpoint: Checkpoint | Location | None = None,
+        **inputs: Any,
+    ) -> pa.Table:
         """Run over *inputs*, given by source name, to their end; the whole result.
 
         With *strict*, overflow, division by zero and casts that do not fit raise
         ``ArithmeticRefused`` where they would otherwise give NULL and be counted.
+        With *checkpoint* (a folder, or ``lj.Checkpoint``) a run that was killed goes
+        on where its last epoch stands when it is called again over the same inputs,
+        and returns what an undisturbed run would have.
         """
-        batches = self.pipeline.run(inputs, ring1=ring1, strict=strict)
+        batches = self.pipeline.run(inputs, ring1=ring1, strict=strict, checkpoint=checkpoint)
         return pa.Table.from_batches(batches, schema=self.schema)
 
-    def stream(self, *, ring1: str = "auto", strict: bool = False, **inputs: Any) -> Iterator[pa.RecordBatch]:
-        """Run over *inputs* lazily: batches are read as results are asked for."""
-        return self.pipeline.run(inputs, ring1=ring1, endless=True, strict=strict)
+    def stream(
+        self,
+        *,
+        ring1: str = "auto",
+        strict: bool = False,
+        checkpoint: Checkpoint | Location | None = None,
+        **inputs: Any,
+    ) -> Iterator[pa.RecordBatch]:
+        """Run over *inputs* lazily: batches are read as results are asked for.
+
+        With *checkpoint* a restart gives the results behind the last complete epoch,
+        those that were given after it once more; ``lj.Checkpoint`` says what a sink
+        needs to have each of them once.
+        """
+        return self.pipeline.run(inputs, ring1=ring1, endless=True, strict=strict, checkpoint=checkpoint)
 
     @property
     def map_in_arrow(self) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
