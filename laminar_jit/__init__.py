@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .aggregates import Aggregate as Aggregate
+    from .checkpoint import Checkpoint as Checkpoint
     from .expressions import Expr as Expr
     from .expressions import col as col
     from .expressions import duration as duration
@@ -71,6 +72,7 @@ _HOMES = {
         "var_pop",
         "var_samp",
     ),
+    "checkpoint": ("Checkpoint",),
     "expressions": ("Expr", "col", "duration", "lit", "when"),
     "functions": (
         "abs",

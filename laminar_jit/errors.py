@@ -26,6 +26,7 @@
     ├── UdfFailed                 a user function raised; names function, row and values
     ├── ArithmeticRefused         strict mode: overflow or division by zero
     ├── ForeignState              a checkpoint that another plan wrote
+    ├── CheckpointDamaged         a checkpoint without a whole epoch
     ├── SchemaMismatch            a batch that does not fit the declared source
     └── CacheRefused              a code cache somebody else could have written
 
@@ -163,6 +164,10 @@ class ArithmeticRefused(LaminarError, ArithmeticError):
 
 class ForeignState(LaminarError):
     """A checkpoint that was written by another plan."""
+
+
+class CheckpointDamaged(LaminarError):
+    """A checkpoint in which no epoch is whole."""
 
 
 class SchemaMismatch(LaminarError, TypeError):

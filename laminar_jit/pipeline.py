@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from .checkpoint import Checkpoint, CheckpointedRun, Location
 from .compiler.ring0 import Ring0Run
 from .compiler.typed import COUNTERS
 from .errors import ArithmeticRefused, PlanError
@@ -24,6 +25,7 @@ from .physical import PhysicalPlan, build_physical
 from .plan import Plan
 from .runtime.affinity import allowed_cores
 from .runtime.inline import InlineRing1
+from .runtime.operators.base import Snapshot
 from .runtime.targets import RowTarget
 from .side_outputs import SideOutputs, Sink
 
@@ -40,6 +42,7 @@ class Ring1(Protocol):
     def commit(self, written: int, heap_position: int) -> list[pa.RecordBatch]: ...
     def make_room(self) -> None: ...
     def advance(self, watermark: int) -> list[pa.RecordBatch]: ...
+    def checkpoint(self, epoch: int) -> tuple[list[pa.RecordBatch], Snapshot]: ...
     def finish(self) -> list[pa.RecordBatch]: ...
     def counters(self) -> dict[str, int]: ...
     def close(self) -> None: ...
@@ -57,6 +60,10 @@ class RunReport:
     rows_in: int = 0
     counters: dict[str, int] = field(default_factory=dict)
     side_outputs: dict[str, pa.Table] = field(default_factory=dict)
+    #: With a checkpoint: the epoch the run began with, how many it wrote, and those it had to pass over.
+    restored_epoch: int | None = None
+    epochs_written: int = 0
+    damaged_epochs: dict[int, str] = field(default_factory=dict)
 
 
 class Pipeline:
@@ -99,12 +106,14 @@ class Pipeline:
         endless: bool = False,
         strict: bool = False,
         side: Mapping[str, Sink] | None = None,
+        checkpoint: Checkpoint | Location | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """Results of running over *inputs*, as they come.
 
         *endless*: results must not wait for the end. *strict*: arithmetic without
         an answer raises, where it would otherwise give NULL and be counted. *side*:
-        who takes the batches of each side output.
+        who takes the batches of each side output. *checkpoint*: go on behind the last
+        epoch of an earlier run, and write more.
         """
         source = self.physical.source
         if set(inputs) != {source.name}:
@@ -123,33 +132,71 @@ class Pipeline:
         placed, reason = self.place_ring1(ring1, opened.rows, endless=endless)
         side_outputs = SideOutputs(self.physical.side_schemas, side or {}, endless=endless)
         self.report = RunReport(placed, reason)
-        return self._results(opened, placed, strict, side_outputs)
+        kept = None
+        if checkpoint is not None:
+            side_outputs.require_sinks()
+            kept = CheckpointedRun(checkpoint, self.physical, keeps_results=not endless)
+            self.report.restored_epoch, self.report.damaged_epochs = kept.restored, kept.damaged
+        return self._results(opened, placed, strict, side_outputs, kept)
 
     def _results(
-        self, opened: Input, placed: str, strict: bool, side_outputs: SideOutputs
+        self,
+        opened: Input,
+        placed: str,
+        strict: bool,
+        side_outputs: SideOutputs,
+        kept: CheckpointedRun | None,
     ) -> Iterator[pa.RecordBatch]:
         after = self.physical.after
-        with contextlib.closing(self._open_ring1(placed, side_outputs)) as ring1:
-            for batch in self._drive(opened.batches, ring1, strict):
+        if kept is not None:
+            yield from kept.earlier_results()
+            if kept.ended:
+                kept.require_nothing_new(opened.batches)
+                self.report.rows_in, self.report.counters = kept.offset, kept.counters
+                return
+        with contextlib.closing(self._open_ring1(placed, side_outputs, kept)) as ring1:
+            run = Ring0Run(self.physical.program, delay=self.physical.source.delay or 0)
+            for batch in self._drive(opened.batches, run, ring1, strict, kept):
                 finished = batch if after is None else after.apply(batch)
                 if finished.num_rows:
+                    if kept is not None:
+                        kept.emitted(finished)
                     yield finished
             self.report.counters |= ring1.counters()
             self.report.side_outputs = side_outputs.tables()
+            if kept is not None:
+                self._commit(kept, run, Snapshot(), end=self.report.counters)
 
-    def _open_ring1(self, placed: str, side_outputs: SideOutputs) -> Ring1:
+    def _commit(
+        self, kept: CheckpointedRun, run: Ring0Run, snapshot: Snapshot, end: dict[str, int] | None = None
+    ) -> None:
+        kept.commit(run, snapshot, self.report.rows_in, end)
+        self.report.epochs_written = kept.written
+
+    def _open_ring1(
+        self, placed: str, side_outputs: SideOutputs, kept: CheckpointedRun | None = None
+    ) -> Ring1:
         spec = dict(self.physical.operator)
+        snapshot = None if kept is None else kept.snapshot
         if placed == "inline":
-            return InlineRing1(spec, side_outputs.take)
+            return InlineRing1(spec, side_outputs.take, snapshot)
         from .runtime.remote import RemoteRing1
 
-        return RemoteRing1(spec, side_outputs.take)
+        return RemoteRing1(spec, side_outputs.take, snapshot)
 
     def _drive(
-        self, batches: Iterator[pa.RecordBatch], ring1: Ring1, strict: bool
+        self,
+        batches: Iterator[pa.RecordBatch],
+        run: Ring0Run,
+        ring1: Ring1,
+        strict: bool,
+        kept: CheckpointedRun | None,
     ) -> Iterator[pa.RecordBatch]:
         delay = self.physical.source.delay
-        run = Ring0Run(self.physical.program, delay=delay or 0)
+        if kept is not None:
+            kept.restore_ring0(run)
+            batches = kept.batches(batches)
+            self.report.rows_in = kept.offset
         watermark = run.watermark
         for batch in batches:
             self.report.rows_in += batch.num_rows
@@ -165,6 +212,11 @@ class Pipeline:
             if delay is not None and run.watermark > watermark:
                 watermark = run.watermark
                 yield from ring1.advance(watermark)
+            if kept is not None and kept.due(self.report.rows_in):
+                results, snapshot = ring1.checkpoint(kept.next_epoch)
+                # Whoever takes them has them before the epoch is written.
+                yield from results
+                self._commit(kept, run, snapshot)
         yield from ring1.finish()
         self.report.counters |= run.counters()
 

@@ -36,6 +36,7 @@ from .types import DataType
 from .windows import Window
 
 if TYPE_CHECKING:
+    from .checkpoint import Checkpoint, Location
     from .pipeline import Pipeline
     from .side_outputs import Sink
 
@@ -149,6 +150,7 @@ class Query:
         ring1: str = "auto",
         strict: bool = False,
         side: Mapping[str, Sink] | None = None,
+        checkpoint: Checkpoint | Location | None = None,
         **inputs: Any,
     ) -> pa.Table:
         """Run over *inputs*, given by source name, to their end; the whole result.
@@ -157,8 +159,12 @@ class Query:
         ``ArithmeticRefused`` where they would otherwise give NULL and be counted.
         A side output is in ``pipeline.report.side_outputs`` afterwards, as a table, unless
         *side* names a function that takes its record batches as they come.
+
+        With *checkpoint* (a folder, or ``lj.Checkpoint``) a run that was killed goes
+        on where its last epoch stands when it is called again over the same inputs,
+        and returns what an undisturbed run would have.
         """
-        batches = self.pipeline.run(inputs, ring1=ring1, strict=strict, side=side)
+        batches = self.pipeline.run(inputs, ring1=ring1, strict=strict, side=side, checkpoint=checkpoint)
         return pa.Table.from_batches(batches, schema=self.schema)
 
     def stream(
@@ -167,14 +173,21 @@ class Query:
         ring1: str = "auto",
         strict: bool = False,
         side: Mapping[str, Sink] | None = None,
+        checkpoint: Checkpoint | Location | None = None,
         **inputs: Any,
     ) -> Iterator[pa.RecordBatch]:
         """Run over *inputs* lazily: batches are read as results are asked for.
 
         *side* names for each side output the function that takes its record batches,
         as in ``side={"late": writer.write_batch}``.
+
+        With *checkpoint* a restart gives the results behind the last complete epoch,
+        those that were given after it once more; ``lj.Checkpoint`` says what a sink
+        needs to have each of them once.
         """
-        return self.pipeline.run(inputs, ring1=ring1, endless=True, strict=strict, side=side)
+        return self.pipeline.run(
+            inputs, ring1=ring1, endless=True, strict=strict, side=side, checkpoint=checkpoint
+        )
 
     @property
     def map_in_arrow(self) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

@@ -40,6 +40,19 @@ class SideOutputs:
         else:
             self._sinks[channel](batch)
 
+    def require_sinks(self) -> None:
+        """Refuse to keep tables: rows before the epoch a run goes on behind would be missing from them.
+
+        A sink sees the rows since that epoch again, as it does whatever else is not part of the epoch.
+        """
+        if self._kept:
+            name = next(iter(self._kept))
+            raise PlanError(
+                f"side output {name!r} would be kept as a table, which a checkpoint does not hold: after a "
+                f"restart it would lack the rows before it. Say where they go, with a function that takes "
+                f"record batches: side={{{name!r}: function}}. It sees rows since the last epoch again."
+            )
+
     def tables(self) -> dict[str, pa.Table]:
         """What came on the channels without a sink."""
         return {

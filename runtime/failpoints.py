@@ -38,6 +38,16 @@ NAMES = frozenset(
         "spill.committed",
         "spill.taking",
         "spill.taken",
+        # runtime/checkpoint_files.py and runtime/checkpoints.py, in the order an epoch meets them
+        "checkpoint.file_writing",
+        "checkpoint.file_half_written",
+        "checkpoint.file_written",
+        "checkpoint.file_renamed",
+        "checkpoint.tables_in_place",
+        "checkpoint.complete",
+        "checkpoint.retiring",
+        "checkpoint.manifests_retired",
+        "checkpoint.retired",
     }
 )
 

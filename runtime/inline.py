@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from .operators import build
+from .operators import Snapshot, build
 from .rows import RowBatch, RowLayout
 from .targets import RowTarget, SideTaker, nobody
 
@@ -21,11 +21,18 @@ BUFFER_HEAP_BYTES = 1 << 18
 
 
 class InlineRing1:
-    """Runs the operator of *spec* on whatever is committed, at once; *side* takes its side outputs."""
+    """Runs the operator of *spec* on whatever is committed, at once.
 
-    def __init__(self, spec: dict[str, Any], side: SideTaker = nobody) -> None:
+    *side* takes its side outputs; with a *snapshot* it begins where that was taken.
+    """
+
+    def __init__(
+        self, spec: dict[str, Any], side: SideTaker = nobody, snapshot: Snapshot | None = None
+    ) -> None:
         self._operator = build(spec)
         self._side = side
+        if snapshot is not None:
+            self._operator.restore(snapshot)
         layout = RowLayout.from_spec(spec["layout"])
         self._rows = np.zeros(BUFFER_ROWS, layout.dtype)
         self._heap = np.zeros(BUFFER_HEAP_BYTES if layout.has_heap else 0, np.uint8)
@@ -63,6 +70,10 @@ class InlineRing1:
 
     def advance(self, watermark: int) -> list[pa.RecordBatch]:
         return self._operator.advance(watermark)
+
+    def checkpoint(self, epoch: int) -> tuple[list[pa.RecordBatch], Snapshot]:
+        """What is still to be handed on before the barrier, and the operator's state at it."""
+        return [], self._operator.checkpoint(epoch)
 
     def finish(self) -> list[pa.RecordBatch]:
         return self._operator.finish()

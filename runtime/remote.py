@@ -13,8 +13,10 @@ import pyarrow as pa
 
 from .affinity import Placement, choose_core
 from .bridge import PipelineBridge
-from .egress import EgressReader, End, Output
+from .egress import EgressReader, End, Output, SnapshotTaken
+from .operators.base import Snapshot
 from .rows import RowLayout
+from .snapshot_memory import shared_snapshot
 from .targets import RowTarget, SideTaker, nobody
 from .worker_pool import borrowed_worker
 
@@ -30,12 +32,16 @@ _JOB = "laminar_jit.runtime.ring1_loop:run_job"
 class RemoteRing1:
     """Runs the operator of *spec* in a worker pinned to a core; see ``InlineRing1``."""
 
-    def __init__(self, spec: dict[str, Any], side: SideTaker = nobody) -> None:
+    def __init__(
+        self, spec: dict[str, Any], side: SideTaker = nobody, snapshot: Snapshot | None = None
+    ) -> None:
         layout = RowLayout.from_spec(spec["layout"])
         self._results: list[pa.RecordBatch] = []
         self._side = side
         self._side_results: list[Output] = []
         self._counters: dict[str, int] = {}
+        self._snapshot: Snapshot | None = None
+        self._loaded = contextlib.ExitStack()
         with contextlib.ExitStack() as opened:
             self._egress = opened.enter_context(EgressReader())
             self._bridge = opened.enter_context(
@@ -44,6 +50,9 @@ class RemoteRing1:
                 )
             )
             self._worker = opened.enter_context(borrowed_worker("ring1", choose_core()))
+            if snapshot is not None:
+                opened.push(self._loaded)
+                spec = spec | {"snapshot": self._loaded.enter_context(shared_snapshot(snapshot))}
             self._worker.assign(_JOB, spec, inputs=[self._bridge.describe()], egress=self._egress.describe())
             self._bridge.attend(self._attend, [self._egress.data()])
             self._opened = opened.pop_all()
@@ -69,6 +78,18 @@ class RemoteRing1:
     def advance(self, watermark: int) -> list[pa.RecordBatch]:
         self._bridge.send_watermark(watermark)
         return self._collected()
+
+    def checkpoint(self, epoch: int) -> tuple[list[pa.RecordBatch], Snapshot]:
+        """Send a barrier and wait for it to come back: the results before it, and the state at it."""
+        self._bridge.send_checkpoint(epoch)
+        self._poll()
+        while self._snapshot is None:
+            self._egress.wait(idle=self._worker.check)
+            self._poll()
+        snapshot, self._snapshot = self._snapshot, None
+        # A worker that gives its state has long taken over the one it began with.
+        self._loaded.close()
+        return self._collected(), snapshot
 
     def finish(self) -> list[pa.RecordBatch]:
         """Send the end and wait for all that is left."""
@@ -108,6 +129,8 @@ class RemoteRing1:
                 self._results.append(result.batch)
             elif isinstance(result, Output):
                 self._side_results.append(result)
+            elif isinstance(result, SnapshotTaken):
+                self._snapshot = Snapshot(result.tables, result.values)
             elif isinstance(result, End):
                 self._counters = result.counters
         return bool(arrived)

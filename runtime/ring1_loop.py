@@ -10,6 +10,7 @@ from .actions import AdvanceWatermark, Checkpoint, ProcessBatch, Ring1Action
 from .bridge_consumer import BridgeConsumer
 from .egress import EgressWriter
 from .operators.base import Operator
+from .snapshot_memory import read_shared_snapshot
 
 DEFAULT_FACTORY = "laminar_jit.runtime.operators:build"
 
@@ -18,13 +19,16 @@ def run_job(spec: dict[str, Any], consumers: list[BridgeConsumer], egress: Egres
     """A worker's job (``Worker.start(target="laminar_jit.runtime.ring1_loop:run_job")``).
 
     ``spec["factory"]`` names the function that makes the operator from *spec*; by
-    default it is the one of `runtime/operators`.
+    default it is the one of `runtime/operators`. ``spec["snapshot"]`` is where it
+    finds the state to begin with, if any.
     """
     from .worker_main import resolve
 
     if len(consumers) != 1:
         raise WorkerError(f"this operator reads one ring, but {len(consumers)} were given")
     operator: Operator = resolve(spec.get("factory", DEFAULT_FACTORY))(spec)
+    if "snapshot" in spec:
+        operator.restore(read_shared_snapshot(spec["snapshot"]))
     return run_operator(operator, consumers[0], egress)
 
 

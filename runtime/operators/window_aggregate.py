@@ -22,6 +22,8 @@ from .window_bounds import WindowBounds
 NEVER = int(words.END_OF_TIME)
 ALWAYS = int(words.NO_WATERMARK)
 
+_PANE_COLUMNS = ("pane", "shown_log", "records", "log", "heap")
+
 
 class WindowAggregate:
     """One compiled update over open panes; this class opens, grows, closes and emits them.
@@ -216,19 +218,8 @@ class WindowAggregate:
 
     def checkpoint(self, epoch: int) -> Snapshot:
         """Groups and strings of every open pane as raw records, the rest as numbers."""
-        numbers = list(self._panes.open)
-        panes = [self._panes.open[number] for number in numbers]
-        table = pa.table(
-            {
-                "pane": pa.array(numbers, pa.int64()),
-                "shown_log": pa.array([pane.shown_log for pane in panes], pa.int64()),
-                "records": pa.array([pane.records().tobytes() for pane in panes], pa.large_binary()),
-                "log": pa.array([pane.entries().tobytes() for pane in panes], pa.large_binary()),
-                "heap": pa.array(
-                    [pane.heap[: pane.heap_used].tobytes() for pane in panes], pa.large_binary()
-                ),
-            }
-        )
+        # One table a pane: what did not change since the last epoch need not be stored again.
+        tables = {f"pane {k}": _pane_table(pane) for k, pane in enumerate(self._panes.open.values())}
         kept = (words.WATERMARK, words.SEQUENCE, words.BEHIND, words.LATE_REASSIGNED)
         values = {
             "epoch": epoch,
@@ -238,7 +229,7 @@ class WindowAggregate:
             "late": self._late.counts(),
             "kernel": self._spec["kernel"]["name"],
         }
-        return Snapshot({"panes": table}, values)
+        return Snapshot(tables, values)
 
     def restore(self, snapshot: Snapshot) -> None:
         """Take over the state of a checkpoint; for a new operator of the same spec."""
@@ -248,11 +239,27 @@ class WindowAggregate:
         self._closed = snapshot.values["closed"]
         self._windows_closed = snapshot.values["windows_closed"]
         self._late.set_counts(snapshot.values["late"])
-        table = snapshot.tables["panes"]
-        names = ("pane", "records", "heap", "log", "shown_log")
-        for number, records, heap, log, shown in zip(*(table.column(name) for name in names), strict=True):
+        for table in snapshot.tables.values():
+            number, shown, records, log, heap = (table.column(name)[0] for name in _PANE_COLUMNS)
             pane = self._panes.start(number.as_py())
             pane.load(records.as_buffer(), heap.as_buffer(), log.as_buffer())
             pane.shown_log = shown.as_py()
             heapq.heappush(self._order, number.as_py())
         self._set_next_close()
+
+
+def _pane_table(pane: Pane) -> pa.Table:
+    """A pane as one row; owns its memory."""
+    parts = (pane.records(), pane.entries(), pane.heap[: pane.heap_used])
+    columns = [
+        pa.array([pane.number], pa.int64()),
+        pa.array([pane.shown_log], pa.int64()),
+        *(_one_binary(part) for part in parts),
+    ]
+    return pa.table(columns, names=list(_PANE_COLUMNS))
+
+
+def _one_binary(content: np.ndarray[Any, Any]) -> pa.Array:
+    """Bytes as an array of one value, copied once."""
+    offsets = pa.py_buffer(np.array([0, content.nbytes], np.int64))
+    return pa.Array.from_buffers(pa.large_binary(), 1, [None, offsets, pa.py_buffer(content.tobytes())])

@@ -44,3 +44,6 @@ class Echo:
 
     def counters(self) -> dict[str, int]:
         return {"seen": self.seen}
+
+    def side_outputs(self) -> dict[str, list[pa.RecordBatch]]:
+        return {}
