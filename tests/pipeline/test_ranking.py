@@ -111,7 +111,7 @@ def test_filters_before_and_after_a_rank_take_their_place(random_seed: int) -> N
     query = (
         results()
         .filter(lj.col("n") > 1)
-        .select("channel", "n", score=lj.col("high") * 2)
+        .select("channel", n=lj.col("n") * -1, score=lj.col("high") * 2)
         .with_columns(r=lj.rank().over(order_by=lj.desc("score")))
         .filter((lj.col("r") <= 3) & lj.col("channel").is_not_null())
         .select("r", "score", "channel")
@@ -126,6 +126,17 @@ def test_filters_before_and_after_a_rank_take_their_place(random_seed: int) -> N
     )
     assert rows(query.run(bids=bids)) == expected
     assert "WindowRank rank() OVER (PARTITION BY window ORDER BY" in query.explain()
+
+
+def test_ranks_stand_beside_other_new_columns_and_see_the_old_ones() -> None:
+    bids = make_bids(300, 4)
+    query = results().with_columns(n=lj.col("n") * -1, r=lj.rank().over("auction", order_by="n"))
+    expected = ask(
+        """SELECT window_start, window_end, channel, auction, -n, high,
+                  rank() OVER (PARTITION BY window_end, auction ORDER BY n) FROM shown ORDER BY place""",
+        results().run(bids=bids),
+    )
+    assert rows(query.run(bids=bids)) == expected
 
 
 def test_a_window_whose_rows_are_all_filtered_gives_nothing() -> None:
