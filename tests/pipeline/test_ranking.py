@@ -186,6 +186,8 @@ def test_what_does_not_fit_is_refused() -> None:
         results().top(1, by=3)
     with pytest.raises(PlanError, match="nothing to order by"):
         results().top(1, by=[])
+    with pytest.raises(UnsupportedClause, match="mapInArrow"):
+        results().top(1, by="n").map_in_arrow  # noqa: B018
 
 
 def test_strategy_lateness_and_late_rows_may_be_said_after_other_steps() -> None:
