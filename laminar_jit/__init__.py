@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     from .late import side_output as side_output
     from .query import Query as Query
     from .query import source as source
+    from .ranking import asc as asc
+    from .ranking import dense_rank as dense_rank
+    from .ranking import desc as desc
+    from .ranking import rank as rank
+    from .ranking import row_number as row_number
     from .user_functions import udf as udf
     from .windows import cumulate as cumulate
     from .windows import hop as hop
@@ -104,6 +109,7 @@ _HOMES = {
     ),
     "late": ("drop", "reassign", "side_output"),
     "query": ("Query", "source"),
+    "ranking": ("asc", "dense_rank", "desc", "rank", "row_number"),
     "user_functions": ("udf",),
     "windows": ("cumulate", "hop", "session", "tumble"),
 }

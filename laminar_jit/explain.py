@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .pipeline import Pipeline
 from .plan import Plan
+from .rank_stage import RankStage
 from .runtime.affinity import allowed_cores
 
 
@@ -23,8 +24,12 @@ def explain(pipeline: Pipeline, *, codegen: bool = False, ring1: str = "auto") -
         lines.append("  compiled: window assignment, key lookup, accumulators")
     if physical.after is not None:
         lines += ["", "After   per result batch, by pyarrow.compute: results are few"]
-        lines += [_one_line(f"  filter: {predicate!r}") for predicate in physical.after.predicates]
-        lines += [_one_line(f"  {name} = {node!r}") for name, node in physical.after.columns]
+        for step in physical.after.steps:
+            if isinstance(step, RankStage):
+                lines.append(_one_line(f"  {step.step.describe()}"))
+                continue
+            lines += [_one_line(f"  filter: {predicate!r}") for predicate in step.predicates]
+            lines += [_one_line(f"  {name} = {node!r}") for name, node in step.columns]
     if codegen:
         lines += ["", "Generated source", physical.program.source]
     return "\n".join(lines)

@@ -2,7 +2,7 @@
 
     Ring 0   the fused stage over the source: one generated kernel
     Ring 1   the stateful operator, inline or in a process of its own
-    after    filters and projections over the operator's small results
+    after    filters, projections and ranks over the operator's small results
 
 A query without a stateful operator has one that only turns rows into Arrow, so
 that there is one way through the house.
@@ -27,6 +27,8 @@ from .compiler.typed import Node
 from .emit import emission_spec
 from .errors import UnsupportedClause
 from .plan import (
+    WINDOW_END,
+    WINDOW_START,
     Filter,
     KeyBy,
     Plan,
@@ -37,6 +39,8 @@ from .plan import (
     arrow_schema,
     find_column,
 )
+from .plan_ranking import WindowRank, WindowTop
+from .rank_stage import RankStage
 from .rewriting import Stage, fuse, substitute
 from .runtime.operators.late import encode_schema
 from .runtime.operators.pass_through import pass_through_spec
@@ -65,6 +69,18 @@ class AfterStage:
 
 
 @dataclass(frozen=True)
+class AfterChain:
+    """All that is done to a batch of results, one step after the other."""
+
+    steps: tuple[AfterStage | RankStage, ...]
+
+    def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        for step in self.steps:
+            batch = step.apply(batch)
+        return batch
+
+
+@dataclass(frozen=True)
 class PhysicalPlan:
     """Everything an execution needs. *operator* is the Ring 1 specification, plain data."""
 
@@ -73,7 +89,7 @@ class PhysicalPlan:
     program: Ring0Program
     operator: Mapping[str, Any]
     aggregate: WindowAggregate | None
-    after: AfterStage | None
+    after: AfterChain | None
     output_schema: pa.Schema
 
     @property
@@ -88,7 +104,7 @@ def build_physical(plan: Plan) -> PhysicalPlan:
     """Decide where each part of *plan* runs; what cannot run is refused by name."""
     top: list[Plan] = []
     below = plan
-    while isinstance(below, Filter | Project):
+    while isinstance(below, Filter | Project | WindowRank | WindowTop):
         top.append(below)
         below = below.input
     output_schema = arrow_schema(plan.schema)
@@ -175,12 +191,31 @@ def _event_time(node: WindowAggregate, stage: Stage) -> Node | None:
     return find_column(stage.source.schema, stage.source.time)
 
 
-def _after(aggregate: WindowAggregate, stages: list[Plan], schema: pa.Schema) -> AfterStage:
+# Names no user's column has, under which the bounds of a window travel when a projection dropped them.
+# The end first: that is the order in which windows are given out.
+_CARRIED = {"\0end": WINDOW_END, "\0start": WINDOW_START}
+
+
+def _after(aggregate: WindowAggregate, stages: list[Plan], schema: pa.Schema) -> AfterChain:
     columns = {name: find_column(aggregate.schema, name) for name in aggregate.schema}
+    carried: dict[str, Node] = {}
+    if aggregate.window is not None:
+        carried = {hidden: columns[name] for hidden, name in _CARRIED.items()}
     predicates: list[Node] = []
+    steps: list[AfterStage | RankStage] = []
     for stage in stages:
         if isinstance(stage, Filter):
             predicates.append(fold(substitute(stage.predicate, columns)))
         elif isinstance(stage, Project):
             columns = {name: fold(substitute(node, columns)) for name, node in stage.columns}
-    return AfterStage(tuple(predicates), tuple(columns.items()), schema)
+        elif isinstance(stage, WindowRank | WindowTop):
+            # Ranks are of the rows as they stand here: what comes later must not be drawn before.
+            shown = columns | carried
+            between = {name: (node.type, node.nullable) for name, node in shown.items()}
+            steps.append(AfterStage(tuple(predicates), tuple(shown.items()), arrow_schema(between)))
+            carried = {hidden: find_column(between, hidden) for hidden in carried}
+            steps.append(RankStage(stage, tuple(carried.values())))
+            columns = {name: find_column(stage.schema, name) for name in stage.schema}
+            predicates = []
+    steps.append(AfterStage(tuple(predicates), tuple(columns.items()), schema))
+    return AfterChain(tuple(steps))

@@ -123,6 +123,12 @@ class Project(Plan):
         if not self.columns:
             raise PlanError("select takes at least one column, none was given.")
         reject_doubles([name for name, _ in self.columns], "select")
+        weight = dict(self.columns).get(WEIGHT)
+        if is_changelog(self.input) and (weight is None or not _is_column(weight, WEIGHT)):
+            raise PlanError(
+                f"a projection of EMIT CHANGES must keep column {WEIGHT!r} as it is: without it rows "
+                "that are taken back look like rows that are added. Give your own column another name."
+            )
 
     @property
     def inputs(self) -> tuple[Plan, ...]:  # type: ignore[override]
@@ -308,6 +314,21 @@ class WindowJoin(Plan):
 
     def describe(self) -> str:
         return f"WindowJoin {self.how} {self.window} on {', '.join(self.keys) or 'the window alone'}"
+
+
+def aggregate_below(plan: Plan) -> WindowAggregate | None:
+    """The windowed aggregate whose results *plan* filters, projects or orders."""
+    while not isinstance(plan, WindowAggregate):
+        if len(plan.inputs) != 1 or isinstance(plan, KeyBy):
+            return None
+        (plan,) = plan.inputs
+    return plan
+
+
+def is_changelog(plan: Plan) -> bool:
+    """Whether the rows of *plan* are changes, with a weight."""
+    aggregate = aggregate_below(plan)
+    return aggregate is not None and aggregate.emit == CHANGES
 
 
 def _is_column(node: Node, name: str) -> bool:

@@ -6,7 +6,6 @@ Each step checks its expressions against the schema it sees and returns a new
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -21,17 +20,19 @@ from .emit import emission_spec, normalised
 from .errors import PlanError, TypeMismatch
 from .expressions import Expr, col, lit
 from .late import LatePolicy
+from .over_aggregate import project, replace_aggregate
 from .plan import (
     AggregateCall,
     Filter,
     KeyBy,
     Plan,
-    Project,
     Source,
     WindowAggregate,
     arrow_schema,
     find_column,
 )
+from .plan_ranking import RankCall, SortKey, WindowRank, WindowTop
+from .ranking import Order, Ranking, orders
 from .types import DataType
 from .windows import Window
 
@@ -82,13 +83,40 @@ class Query:
 
     def select(self, *columns: Expr | str, **named: Any) -> Query:
         """Keep or compute columns: by name, as expressions with a name, or as ``name=expression``."""
-        return Query(Project(self.plan, self._named(columns, named, "select")))
+        return Query(project(self.plan, self._named(columns, named, "select")))
 
     def with_columns(self, *columns: Expr | str, **named: Any) -> Query:
-        """Add computed columns beside those there are, replacing any of the same name."""
+        """Add computed columns beside those there are, replacing any of the same name.
+
+        Over the results of windows also ranks: ``r=lj.rank().over("channel", order_by=lj.desc("total"))``.
+        """
+        ranks = {name: value for name, value in named.items() if isinstance(value, Ranking)}
+        if ranks:
+            others = {name: value for name, value in named.items() if name not in ranks}
+            ranked = Query(
+                WindowRank(self.plan, tuple((name, self._rank(one)) for name, one in ranks.items()))
+            )
+            return ranked.with_columns(*columns, **others) if columns or others else ranked
         all_columns = {name: find_column(self.plan.schema, name) for name in self.plan.schema}
         all_columns |= dict(self._named(columns, named, "with_columns"))
-        return Query(Project(self.plan, tuple(all_columns.items())))
+        return Query(project(self.plan, tuple(all_columns.items())))
+
+    def top(self, count: int, *, by: Any, descending: bool = True) -> Query:
+        """The first *count* rows of each window by *by*, largest first, in that order.
+
+        *by* is a column, an expression, ``lj.asc(…)`` or ``lj.desc(…)``, or a list of these. Rows that
+        tie stay in the order in which they are given out; NULLs stand last unless told otherwise.
+        """
+        return Query(WindowTop(self.plan, count, self._order(orders(by, descending=descending), "top")))
+
+    def _rank(self, ranking: Ranking) -> RankCall:
+        partition = tuple(self._bind(key, "over") for key in ranking.partition)
+        return RankCall(ranking.function, partition, self._order(ranking.order, "order_by"))
+
+    def _order(self, given: tuple[Order, ...], where: str) -> tuple[SortKey, ...]:
+        return tuple(
+            SortKey(self._bind(one.expression, where), one.descending, one.nulls_first) for one in given
+        )
 
     def group_by(self, *keys: Expr | str, window: Window | None = None, **named: Any) -> GroupedQuery:
         """Group by keys and a window; ``agg`` follows."""
@@ -105,14 +133,14 @@ class Query:
         sum is the final result.
         """
         emission_spec(strategy)
-        return Query(dataclasses.replace(self._aggregate("emit"), emit=normalised(strategy)))
+        return Query(replace_aggregate(self.plan, "emit", emit=normalised(strategy)))
 
     def allow_lateness(self, duration: Duration) -> Query:
         """Keep windows open this much longer: rows up to so late still count."""
         lateness = parse_duration(duration)
         if lateness < 0:
             raise PlanError(f"allowed lateness is {duration!r}; expected zero or more.")
-        return Query(dataclasses.replace(self._aggregate("allow_lateness"), allowed_lateness=lateness))
+        return Query(replace_aggregate(self.plan, "allow_lateness", allowed_lateness=lateness))
 
     def late(self, policy: LatePolicy) -> Query:
         """Say what becomes of rows whose windows have all closed.
@@ -124,12 +152,7 @@ class Query:
             raise PlanError(
                 f"late was given {policy!r}; expected lj.drop(), lj.reassign('5s') or lj.side_output('late')."
             )
-        return Query(dataclasses.replace(self._aggregate("late"), late=policy))
-
-    def _aggregate(self, what: str) -> WindowAggregate:
-        if not isinstance(self.plan, WindowAggregate):
-            raise PlanError(f"{what} follows agg: it is about the results of a windowed aggregate.")
-        return self.plan
+        return Query(replace_aggregate(self.plan, "late", late=policy))
 
     def explain(self, *, codegen: bool = False, ring1: str = "auto") -> str:
         """The plan: where every operator runs, what is compiled, and why not where not."""

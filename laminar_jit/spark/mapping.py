@@ -11,6 +11,7 @@ from ..errors import PlanError, UnsupportedClause
 from ..inputs import check_schema
 from ..pipeline import Pipeline
 from ..plan import Plan, WindowAggregate
+from ..plan_ranking import WindowRank, WindowTop
 
 # A Spark worker runs task after task; what it compiled for a plan serves them all.
 _pipelines: dict[Plan, Pipeline] = {}
@@ -36,6 +37,11 @@ class MapInArrow:
                 raise UnsupportedClause(
                     f"late({node.late}) cannot run under mapInArrow, which has one output. "
                     "Use lj.drop() or lj.reassign(…) there."
+                )
+            if isinstance(node, WindowRank | WindowTop):
+                raise UnsupportedClause(
+                    f"{node.describe()} cannot run under mapInArrow: a partition holds some of its keys, "
+                    "so its ranks would be among those alone. Rank the result with Spark's window functions."
                 )
         self.plan = plan
 

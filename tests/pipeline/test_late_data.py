@@ -146,29 +146,61 @@ def test_late_rows_are_read_whole_and_in_order_whatever_the_batches(
 
 @pytest.mark.parametrize("ring1", ["inline", "process"])
 @pytest.mark.parametrize("kind", WINDOWS)
-def test_every_late_row_is_counted_by_its_reason(kind: str, ring1: str, random_seed: int) -> None:
+def test_dropped_rows_are_counted(kind: str, ring1: str, random_seed: int) -> None:
     window, described = WINDOWS[kind]
     rows = make_rows(random_seed)
     results, late = expected(rows, described, 0)
-    dropped = per_user(window, lj.drop())
-    assert result_rows(dropped.run(events=to_table(rows), ring1=ring1)) == results
-    assert dropped.pipeline.report.counters["late_dropped"] == len(late)
-    assert dropped.pipeline.report.side_outputs == {}
-    moved = per_user(window, lj.reassign("12s"))
-    counted = sum(moved.run(events=to_table(rows), ring1=ring1)["n"].to_pylist())
-    counters = moved.pipeline.report.counters
+    query = per_user(window, lj.drop())
+    assert result_rows(query.run(events=to_table(rows), ring1=ring1)) == results
+    assert query.pipeline.report.counters["late_dropped"] == len(late)
+    assert query.pipeline.report.side_outputs == {}
+
+
+@pytest.mark.parametrize("ring1", ["inline", "process"])
+@pytest.mark.parametrize("kind", ["tumble", "hop"])
+def test_reassigned_rows_count_at_the_watermark(kind: str, ring1: str, random_seed: int) -> None:
+    window, described = WINDOWS[kind]
+    rows = make_rows(random_seed)
+    stamped = with_watermarks(rows, DELAY)
+    late = {id(row) for row in grouped(stamped, described, ["user"])[1]}
+    moved = [
+        row | {"ts": row["watermark"]}
+        for row in stamped
+        if id(row) in late and row["watermark"] - row["ts"] <= 12 * SECOND
+    ]
+    kept = iter(moved)
+    shifted = [
+        next(kept) if id(row) in late and row["watermark"] - row["ts"] <= 12 * SECOND else row
+        for row in stamped
+    ]
+    groups, dropped = grouped(shifted, described, ["user"])
+    query = per_user(window, lj.reassign("12s"))
+    table = query.run(events=cut(to_table(rows), random_seed), ring1=ring1)
+    assert [row[:4] for row in result_rows(table)] == [
+        (*bounds, user, len(members)) for bounds, (user,), members in groups
+    ]
+    counters = query.pipeline.report.counters
+    assert (counters["late_reassigned"], counters["late_dropped"]) == (len(moved), len(dropped))
+    assert moved and dropped
+
+
+def test_reassigned_rows_of_sessions_are_counted(random_seed: int) -> None:
+    rows = make_rows(random_seed)
+    query = per_user(lj.session("2s"), lj.reassign("12s"))
+    counted = sum(query.run(events=to_table(rows))["n"].to_pylist())
+    counters = query.pipeline.report.counters
+    assert counted + counters["late_dropped"] == len(rows)
     assert counters["late_reassigned"] > 0 and counters["late_dropped"] > 0
-    if kind == "tumble":
-        # Each row counts in one window, or is dropped.
-        too_old = [r for r in with_watermarks(rows, DELAY) if is_dropped(r)]
-        assert counters["late_dropped"] == len(too_old)
-        assert counters["late_reassigned"] == len(late) - len(too_old)
-        assert counted == len(rows) - len(too_old)
 
 
-def is_dropped(row: dict[str, Any]) -> bool:
-    window_end = row["ts"] // (10 * SECOND) * 10 * SECOND + 10 * SECOND
-    return window_end <= row["watermark"] and row["watermark"] - row["ts"] > 12 * SECOND
+@pytest.mark.parametrize("strategy", ["changes", "on update", "on watermark", "every 5s"])
+@pytest.mark.parametrize("kind", ["tumble", "hop"])
+def test_late_rows_are_the_same_under_every_strategy(kind: str, strategy: str, random_seed: int) -> None:
+    window, described = WINDOWS[kind]
+    rows = make_rows(random_seed)
+    query = per_user(window, lj.side_output("late")).emit(strategy)
+    query.run(events=cut(to_table(rows), random_seed))
+    assert late_rows(query.pipeline.report.side_outputs["late"]) == expected(rows, described, 0)[1]
 
 
 @pytest.mark.parametrize("ring1", ["inline", "process"])

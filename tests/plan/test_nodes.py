@@ -8,6 +8,7 @@ import laminar_jit as lj
 from laminar_jit import plan as nodes
 from laminar_jit.errors import PlanError, TypeMismatch, UnknownColumn, UnsupportedClause
 from laminar_jit.physical import UNSUPPORTED, build_physical
+from laminar_jit.plan_ranking import WindowRank, WindowTop
 
 LEFT = lj.source("a", {"k": "int64", "x": "float64", "ts": "timestamp[us]"}, time="ts").select("k", "x").plan
 RIGHT = lj.source("b", {"k": "int64", "y": "string", "ts": "timestamp[us]"}, time="ts").select("k", "y").plan
@@ -19,7 +20,7 @@ def join(**changes: object) -> nodes.WindowJoin:
 
 
 def test_every_node_runs_or_is_refused_by_name() -> None:
-    run = {nodes.Source, nodes.Filter, nodes.Project, nodes.WindowAggregate}
+    run = {nodes.Source, nodes.Filter, nodes.Project, nodes.WindowAggregate, WindowRank, WindowTop}
     assert run | set(UNSUPPORTED) == set(nodes.Plan.__subclasses__())
     assert not run & set(UNSUPPORTED)
 
