@@ -101,7 +101,7 @@ def test_a_shorter_input_is_refused(tmp_path: Path) -> None:
     events = make_events(2)
     with pytest.raises(CutOff):
         make_query("tumble").run(events=until(events, 8), checkpoint=lj.Checkpoint(tmp_path, every_rows=500))
-    with pytest.raises(ForeignState, match="behind 2000 rows.*ended after 10"):
+    with pytest.raises(ForeignState, match=r"behind 2000 rows.*ended after 10"):
         make_query("tumble").run(events=events.slice(0, 10), checkpoint=tmp_path)
 
 
