@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .expressions import when as when
     from .query import Query as Query
     from .query import source as source
+    from .user_aggregates import aggregate as aggregate
     from .user_functions import udf as udf
     from .windows import cumulate as cumulate
     from .windows import hop as hop
@@ -98,6 +99,7 @@ _HOMES = {
         "years",
     ),
     "query": ("Query", "source"),
+    "user_aggregates": ("aggregate",),
     "user_functions": ("udf",),
     "windows": ("cumulate", "hop", "session", "tumble"),
 }
