@@ -57,6 +57,7 @@ def guard(module: ModuleType, spec: dict[str, Any]) -> None:
 
 
 def _guarded_update(function: Callable[..., int], user: dict[str, Any]) -> Callable[..., int]:
+    @functools.wraps(function)
     def update(rows: int, first: int, last: int, heap: int, heap_mask: int, state: int, *pane: int) -> int:
         try:
             return function(rows, first, last, heap, heap_mask, state, *pane)
@@ -74,6 +75,7 @@ def _guarded_update(function: Callable[..., int], user: dict[str, Any]) -> Calla
 
 
 def _guarded_merge(function: Callable[..., None], user: dict[str, Any]) -> Callable[..., None]:
+    @functools.wraps(function)
     def merge(pane: int, other_pane: int, places: int) -> None:
         try:
             function(pane, other_pane, places)
