@@ -67,6 +67,11 @@ def expected_value(members: list[dict[str, Any]], condition: bool = False) -> fl
     return sum(x * w for x, w in taken) / total + max(x for x, _ in taken) + len(taken)
 
 
+def expected_columns(members: list[dict[str, Any]]) -> tuple[Any, ...]:
+    plain = expected_value(members)
+    return plain, plain, expected_value(members, True), len(members)
+
+
 def maker_and_calls() -> tuple[RowMaker, list[AggregateCall]]:
     maker = RowMaker(COLUMNS, ["k"])
     definition = weighted("x", "w").parameters[0]
@@ -74,6 +79,8 @@ def maker_and_calls() -> tuple[RowMaker, list[AggregateCall]]:
     types = (maker.types["x"], maker.types["w"])
     calls = [
         AggregateCall("plain", "weighted", fields, types, None, False, (definition,)),
+        # The same again: both columns come from one state.
+        AggregateCall("again", "weighted", fields, types, None, False, (definition,)),
         AggregateCall("some", "weighted", fields, types, maker.number("keep"), False, (definition,)),
         maker.call("count", name="n"),
     ]
@@ -106,10 +113,7 @@ def closed(rows: list[dict[str, Any]], window: dict[str, Any]) -> list[tuple[Any
         found, _ = oracle.sessions(rows, window["gap"], ["k"])
     else:
         found, _ = oracle.grouped(rows, window, ["k"])
-    return [
-        (*bounds, *key, expected_value(members), expected_value(members, True), len(members))
-        for bounds, key, members in found
-    ]
+    return [(*bounds, *key, *expected_columns(members)) for bounds, key, members in found]
 
 
 WINDOWS = [
@@ -148,7 +152,7 @@ def test_early_results_end_at_the_closed_ones(window, mode, random_seed: int) ->
         by_key: dict[Any, list[dict[str, Any]]] = {}
         for row in rows:
             by_key.setdefault(row["k"], []).append(row)
-        expected = [(k, expected_value(m), expected_value(m, True), len(m)) for k, m in by_key.items()]
+        expected = [(k, *expected_columns(members)) for k, members in by_key.items()]
     else:
         expected = closed(rows, window)
     if emit["mode"] == "changes":
