@@ -79,6 +79,8 @@ MERGED_SESSIONS = 168
 NEXT_PART = 176
 #: Address of the int64 list of where strings stand in a record.
 STRING_OFFSETS = 184
+#: Which function of which user aggregate was called last, for the error it may raise.
+USER_CALL = 192
 STATE_BYTES = 256
 
 # --- why an update returned ------------------------------------------------------

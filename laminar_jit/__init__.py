@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from .ranking import desc as desc
     from .ranking import rank as rank
     from .ranking import row_number as row_number
+    from .user_aggregates import aggregate as aggregate
     from .user_functions import udf as udf
     from .windows import cumulate as cumulate
     from .windows import hop as hop
@@ -110,6 +111,7 @@ _HOMES = {
     "late": ("drop", "reassign", "side_output"),
     "query": ("Query", "source"),
     "ranking": ("asc", "dense_rank", "desc", "rank", "row_number"),
+    "user_aggregates": ("aggregate",),
     "user_functions": ("udf",),
     "windows": ("cumulate", "hop", "session", "tumble"),
 }

@@ -22,6 +22,11 @@ def explain(pipeline: Pipeline, *, codegen: bool = False, ring1: str = "auto") -
     if physical.aggregate is not None:
         lines.append(f"  {_one_line(physical.aggregate.describe())}")
         lines.append("  compiled: window assignment, key lookup, accumulators")
+        user = physical.operator.get("kernel", {}).get("user", {"aggregates": ()})
+        lines += [
+            _one_line(f"  compiled in: aggregate {one['name']} (init, update, merge, finish)")
+            for one in user["aggregates"]
+        ]
     if physical.after is not None:
         lines += ["", "After   per result batch, by pyarrow.compute: results are few"]
         for step in physical.after.steps:

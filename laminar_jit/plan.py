@@ -190,7 +190,8 @@ class AggregateCall:
 
     @property
     def nullable(self) -> bool:
-        return not self.function.startswith(("count", "approx_count"))
+        # A user aggregate, which has parameters, may be called anything.
+        return bool(self.parameters) or not self.function.startswith(("count", "approx_count"))
 
     def __str__(self) -> str:
         inside = ", ".join(repr(node) for node in self.arguments) or "*"

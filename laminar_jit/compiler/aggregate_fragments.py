@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from ..kernels.accumulators import STRING_AT
 from .aggregate_functions import Component
 from .aggregate_state import GroupLayout, signed
+from .user_aggregate_source import add_user_merge, add_user_start, add_user_update, argument_as
 
 
 @dataclass
@@ -56,6 +57,8 @@ def argument(layout: GroupLayout, form: str, number: int) -> str:
         return f"hashed_string(at + F{number}, heap, heap_mask)"
     if form == "hashed":
         return f"hashed_word({key_word(layout, number)})"
+    if form.startswith("as "):
+        return argument_as(kind, form.removeprefix("as "), number)
     word = word_of(layout, number)
     if form == "order" and kind in ("float32", "float64", "uint64"):
         return f"order_{kind}({word})"
@@ -94,6 +97,9 @@ def add_updates(source: Source, layout: GroupLayout, indent: int) -> None:
             inner += 1
         for component, offset in members:
             values = [argument(layout, form, number) for form, number in component.arguments]
+            if component.user is not None:
+                add_user_update(source, layout, component, offset, values, inner)
+                continue
             call = source.accumulator(f"{component.kind}_add")
             source.add(inner, f"{call}({', '.join([f'group + {offset}', *values])})")
 
@@ -157,11 +163,21 @@ def add_group_start(source: Source, layout: GroupLayout, indent: int) -> None:
     if layout.keeps_emitted:
         source.add(indent, f"store_int64(group + {layout.dirty_at}, 0)")
     for component, offset in layout.component_at.items():
-        source.add(indent, f"{source.accumulator(component.kind + '_start')}(group + {offset})")
+        add_start(source, layout, component, offset, indent)
         if layout.keeps_emitted and component.kind in STRING_AT:
             # Nothing was shown yet: the copy refers to no string.
             copy = offset + STRING_AT[component.kind] + layout.emitted_at - layout.components_from
             source.add(indent, f"store_int64(group + {copy}, -1)")
+
+
+def add_start(
+    source: Source, layout: GroupLayout, component: Component, offset: int, indent: int, *, row: bool = True
+) -> None:
+    """An empty accumulator in ``group``. *row*: inside an update, where a row is at hand."""
+    if component.user is not None:
+        add_user_start(source, layout, component, offset, indent, row=row)
+    else:
+        source.add(indent, f"{source.accumulator(component.kind + '_start')}(group + {offset})")
 
 
 def null_test(layout: GroupLayout, number: int) -> str:
@@ -228,6 +244,9 @@ def key_match(layout: GroupLayout) -> str:
 def add_merges(source: Source, layout: GroupLayout, indent: int) -> None:
     """Merge every component of ``other`` into ``group``."""
     for component, offset in layout.component_at.items():
+        if component.user is not None:
+            add_user_merge(source, layout, component, offset, indent)
+            continue
         call = source.accumulator(f"{component.kind}_merge")
         panes = ", pane, other_pane" if component.kind in STRING_AT else ""
         source.add(indent, f"{call}(group + {offset}, other + {offset}{panes})")

@@ -14,8 +14,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from ..aggregate_definition import AggregateDefinition
 from ..errors import TypeMismatch, UnsupportedClause
+from ..kernels.accumulators import WORDS
 from ..types import BOOL, DataType
+from .user_aggregate_source import user_arguments
 
 TIME = ("time", -1)
 
@@ -25,7 +28,8 @@ class Component:
     """One accumulator: its kind, what is added for a row, and which rows are added.
 
     *arguments* are (form, field) pairs: ``int``, ``float``, ``word``, ``order``
-    and ``string`` are ways to read the field, ``time`` is the row's event time.
+    and ``string`` are ways to read the field, ``as float64`` and the like what a
+    user aggregate takes, ``time`` is the row's event time.
     A row counts if none of *fields* is NULL and *condition*, a bool field, is true.
     """
 
@@ -33,6 +37,13 @@ class Component:
     arguments: tuple[tuple[str, int], ...]
     fields: tuple[int, ...]
     condition: int | None
+    #: The aggregate whose state this is, where it is the user's own.
+    user: AggregateDefinition | None = None
+
+    @property
+    def words(self) -> int:
+        """Words in a group record."""
+        return WORDS[self.kind] if self.user is None else self.user.words
 
 
 @dataclass(frozen=True)
@@ -322,6 +333,8 @@ def recipe(
     parameters: Sequence[Any] = (),
 ) -> Recipe:
     """How to compute one aggregate call; raises a ``PlanError`` that names what does not fit."""
+    if parameters and isinstance(parameters[0], AggregateDefinition):
+        return _user(parameters[0], fields, types, condition, distinct)
     name = ALIASES.get(function.lower(), function.lower())
     entry = FUNCTIONS.get(name)
     if entry is None:
@@ -340,6 +353,20 @@ def recipe(
     call = _Call(name, tuple(fields), parsed, condition, tuple(parameters))
     plain = entry.build(call)
     return _distinct(call, plain) if distinct and not entry.ignores_duplicates else plain
+
+
+def _user(
+    definition: AggregateDefinition,
+    fields: Sequence[int],
+    types: Sequence[DataType | pa.DataType | str],
+    condition: int | None,
+    distinct: bool,
+) -> Recipe:
+    """A user aggregate: one component, its state; finish has the last word over NULL."""
+    parsed = tuple(DataType.parse(one) for one in types)
+    arguments = user_arguments(definition, fields, parsed, distinct)
+    state = Component("user", arguments, tuple(sorted(set(fields))), condition, definition)
+    return Recipe({"state": state}, "user", {}, definition.returns.to_arrow())
 
 
 def result_type(

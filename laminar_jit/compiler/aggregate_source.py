@@ -22,6 +22,7 @@ from ..kernels import (
     jit,
     key_words,
     memory,
+    optional,
     panes,
     sessions,
     string_accumulators,
@@ -33,6 +34,7 @@ from .aggregate_fragments import Source
 from .aggregate_functions import Recipe
 from .aggregate_state import AggregateCall, GroupLayout, KeyColumn, build_layout
 from .session_source import write_session_update
+from .user_aggregate_source import user_spec, write_user_functions
 from .window_math import pane_math
 from .window_source import write_merge, write_update
 
@@ -114,6 +116,7 @@ def build_operator_spec(
         )
     if merges_panes:
         write_merge(source, state)
+    write_user_functions(source, state)
     text = module_text(source, state, _title(window, keys, aggregates))
     schema = output_schema(window, keys, aggregates, state, emit)
     spec: dict[str, Any] = {
@@ -132,6 +135,8 @@ def build_operator_spec(
         "output_schema": base64.b64encode(schema.serialize().to_pybytes()).decode(),
         "kernel": kernel_spec("window", text),
     }
+    if state.users:
+        spec["kernel"]["user"] = user_spec(state, window["kind"] != "none")
     return spec
 
 
@@ -193,7 +198,7 @@ def aggregate_specs(aggregates: Sequence[AggregateCall], state: GroupLayout) -> 
             "name": call.name,
             "function": call.function,
             "finish": recipe.finish,
-            "options": recipe.options,
+            "options": recipe.options | _user_option(recipe, state),
             "components": {
                 name: state.component_at[state.stored(component)]
                 for name, component in recipe.components.items()
@@ -202,6 +207,12 @@ def aggregate_specs(aggregates: Sequence[AggregateCall], state: GroupLayout) -> 
         }
         for call, recipe in zip(aggregates, state.recipes, strict=True)
     ]
+
+
+def _user_option(recipe: Recipe, state: GroupLayout) -> dict[str, Any]:
+    """The number of a user aggregate among those of the kernel."""
+    component = recipe.components.get("state")
+    return {} if component is None or component.user is None else {"user": state.users.index(component.user)}
 
 
 def _log_spec(recipe: Recipe, state: GroupLayout) -> dict[str, Any] | None:
@@ -227,13 +238,30 @@ def module_text(source: Source, layout: GroupLayout, title: str) -> str:
     offsets = [f"F{k} = {layout.row.field_offset(k)}" for k in range(len(layout.row.fields))]
     used = set(re.findall(r"[A-Za-z_][A-Za-z_0-9]*", body))
     lines = [f'"""Generated: {title}."""', "", "import numpy as np", ""]
-    for module in (accumulators, groups, jit, key_words, memory, panes, sessions, string_accumulators, sums):
+    if layout.users:
+        # Their loader provides the decorator: it knows whether machine code may be kept.
+        used.discard("kernel")
+    for module in _LIBRARY:
         names = sorted(used & {name for name in vars(module) if _defined_in(module, name)})
         if names:
             lines.append(f"from {module.__name__} import {', '.join(names)}  # noqa: E501")
     lines += ["", "# Offsets of the fields in a row.", *offsets, "", "", *source.lines, ""]
     return "\n".join(lines)
 
+
+#: What generated modules import from.
+_LIBRARY = (
+    accumulators,
+    groups,
+    jit,
+    key_words,
+    memory,
+    optional,
+    panes,
+    sessions,
+    string_accumulators,
+    sums,
+)
 
 #: Which module a constant comes from: the lowest that has it.
 _CONSTANTS: dict[str, ModuleType] = {

@@ -7,12 +7,15 @@ Every part is whole words; a part that the plan does not need is left out.
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..aggregate_definition import AggregateDefinition
 from ..errors import UnsupportedClause
-from ..kernels.accumulators import STRING_AT, WORDS
+from ..kernels.accumulators import STRING_AT
 from ..kernels.sessions import SESSION_WORDS
 from ..runtime.rows import RowLayout
 from ..types import DataType
@@ -98,7 +101,7 @@ class GroupLayout:
                     self._add_logged(stored)
                 elif stored not in self.component_at:
                     self.component_at[stored] = at
-                    at += 8 * WORDS[stored.kind]
+                    at += 8 * stored.words
         self.components_to = at
         if self.keeps_emitted:
             self.emitted_at = at
@@ -124,7 +127,17 @@ class GroupLayout:
     def stored(self, component: Component) -> Component:
         """The component that is kept: checks of fields that are never NULL are left out."""
         fields = tuple(one for one in component.fields if one not in self.not_null)
-        return Component(component.kind, component.arguments, fields, component.condition)
+        return dataclasses.replace(component, fields=fields)
+
+    @functools.cached_property
+    def user_calls(self) -> tuple[Component, ...]:
+        """The states of user aggregates."""
+        return tuple(component for component in self.component_at if component.user is not None)
+
+    @functools.cached_property
+    def users(self) -> tuple[AggregateDefinition, ...]:
+        """The user aggregates among them, each once."""
+        return tuple(dict.fromkeys(call.user for call in self.user_calls if call.user is not None))
 
     @property
     def string_offsets(self) -> list[int]:

@@ -11,6 +11,7 @@ from .aggregate_fragments import (
     add_log_entry,
     add_merges,
     add_null_words,
+    add_start,
     add_updates,
     key_match,
     null_test,
@@ -334,7 +335,7 @@ if entry == 0:
         if layout.kind(key.field) == "string":
             add(3, f"keep_string(group + {at}, other + {at}, heap, heap_mask, pane)")
     for component, offset in layout.component_at.items():
-        add(3, f"{source.accumulator(component.kind + '_start')}(group + {offset})")
+        add_start(source, layout, component, offset, 3, row=False)
     if layout.has_arrival:
         add(2, "else:")
         add(

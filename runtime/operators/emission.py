@@ -11,8 +11,9 @@ import pyarrow as pa
 
 from .collecting import Log
 from .columns_out import from_storage, from_strings, from_wide, from_words
-from .finishing import Finisher, Groups
+from .finishing import Groups
 from .pane_directory import Pane
+from .user_finishing import UserFinisher, make_finisher
 
 
 class Emitter:
@@ -29,9 +30,11 @@ class Emitter:
         types = types[first + len(self._keys) :]
         aggregates = spec["aggregates"]
         shift = state["emitted_at"] - state["components"][0]
-        self._finishers = [Finisher(one, kind) for one, kind in zip(aggregates, types, strict=False)]
+        self._finishers = [
+            make_finisher(one, kind, spec) for one, kind in zip(aggregates, types, strict=False)
+        ]
         self._emitted_finishers = [
-            Finisher(one, kind, shift) for one, kind in zip(aggregates, types, strict=False)
+            make_finisher(one, kind, spec, shift) for one, kind in zip(aggregates, types, strict=False)
         ]
         self._empty = [one["finish"] == "count" for one in aggregates]
 
@@ -64,10 +67,15 @@ class Emitter:
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def empty_input(self) -> pa.RecordBatch:
-        """The one row of an aggregate without keys over no rows at all: counts are zero, the rest NULL."""
+        """The one row of an aggregate without keys over no rows at all: counts are zero, the rest NULL.
+
+        User aggregates finish an empty state.
+        """
         columns = [
-            pa.array([0 if counts else None], field.type)
-            for counts, field in zip(self._empty, self.schema, strict=False)
+            finisher.empty()
+            if isinstance(finisher, UserFinisher)
+            else pa.array([0 if counts else None], field.type)
+            for finisher, counts, field in zip(self._finishers, self._empty, self.schema, strict=False)
         ]
         if self._has_weight:
             columns.append(pa.array([1], pa.int64()))

@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from ...kernels.jit import cache_directory
+from . import user_kernels
 
 
 def place_kernel(name: str, source: str) -> dict[str, Any]:
@@ -32,7 +33,11 @@ def load_kernel(kernel: dict[str, Any]) -> ModuleType:
     spec = importlib.util.spec_from_file_location(module_name, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    if "user" in kernel:
+        user_kernels.provide(module, kernel["user"])
     spec.loader.exec_module(module)
+    if "user" in kernel:
+        user_kernels.guard(module, kernel)
     sys.modules[module_name] = module
     return module
 
