@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections import Counter
 from typing import Any
@@ -208,3 +209,11 @@ def test_memory_of_a_changelog_follows_open_sessions():
     assert len(pool.log) <= 256
     assert len(pool.heap) < 20_000
     assert len(operator._shown) <= 2 * 20 + 1_024 + 10
+
+
+def test_a_plan_that_asks_for_neither_has_neither():
+    plain = make_spec(MAKER, WINDOW, CALLS[:3])
+    text = plain["kernel"]["source"]
+    assert not {"DIRTY", "LOG_USED", "CLOSE_DUE", "NEXT_CLOSE"} & set(re.findall(r"\w+", text))
+    early = make_spec(MAKER, WINDOW, CALLS, emit={"mode": "every", "interval": 7})
+    assert early["state"]["group_bytes"] > plain["state"]["group_bytes"]
