@@ -80,6 +80,8 @@ def build_operator_spec(
     updating = emit["mode"] in UPDATING_MODES
     merges_panes = window["kind"] in ("hop", "cumulate") and not updating
     is_session = window["kind"] == "session"
+    # Without lateness a session closes when the watermark has passed its end: the same as on close.
+    shows_early = is_session and updating and (emit["mode"] != "watermark" or allowed_lateness > 0)
     state = build_layout(
         layout,
         keys,
@@ -87,15 +89,14 @@ def build_operator_spec(
         not_null=not_null,
         has_arrival=merges_panes or is_session,
         has_session=is_session,
-        keeps_emitted=updating,
+        keeps_emitted=updating and not is_session,
+        shows_early=shows_early,
     )
     fans_out = updating and window["kind"] in ("hop", "cumulate")
-    operator = "session_aggregate" if is_session else "updating_aggregate" if updating else "window_aggregate"
-    if is_session and state.logged:
-        raise UnsupportedClause(
-            "aggregates that need all values of a group (DISTINCT, median, percentiles, array_agg, "
-            "string_agg, mode) are not available over session windows; approx_count_distinct is"
-        )
+    if is_session:
+        operator = "updating_sessions" if shows_early else "session_aggregate"
+    else:
+        operator = "updating_aggregate" if updating else "window_aggregate"
     source = Source()
     if is_session:
         gap = int(window["gap"])
@@ -108,6 +109,8 @@ def build_operator_spec(
             width=window["width"],
             late=late,
             row_watermarks=row_watermarks,
+            ticks=emit["mode"] == "every",
+            retracts=emit["mode"] == "changes",
         )
     else:
         panes = pane_math(window, fans_out)
@@ -154,10 +157,6 @@ def _check(
         raise UnsupportedClause(f"EMIT {emit['mode']!r} is not available; there are {', '.join(EMIT_MODES)}")
     if emit["mode"] == "every" and int(emit.get("interval", 0)) <= 0:
         raise PlanError("EMIT EVERY needs a positive 'interval' in microseconds")
-    if window["kind"] == "session" and emit["mode"] in UPDATING_MODES:
-        raise UnsupportedClause(
-            f"EMIT {emit['mode']!r} is not available over session windows; use ON WINDOW CLOSE or FINAL"
-        )
     if late["policy"] not in LATE_POLICIES:
         raise UnsupportedClause(
             f"late policy {late['policy']!r} is not available; there are {', '.join(LATE_POLICIES)}"

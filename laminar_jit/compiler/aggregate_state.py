@@ -1,6 +1,7 @@
 """The layout of a group record: header, keys, accumulators, and how each is read from a row.
 
     hash | key NULL bits | keys | session links | first arrival | dirty | components | emitted components
+    | shown row and values of a session
 
 Every part is whole words; a part that the plan does not need is left out.
 """
@@ -55,6 +56,8 @@ class GroupLayout:
     has_arrival: bool
     has_session: bool
     keeps_emitted: bool
+    #: Sessions that are shown before they close know whether they changed, and the row that was shown.
+    shows_early: bool = False
     key_at: list[int] = field(default_factory=list)
     #: (row NULL word, mask of its key bits, offset in the record)
     key_nulls: list[tuple[int, int, int]] = field(default_factory=list)
@@ -69,6 +72,8 @@ class GroupLayout:
     components_from: int = 0
     components_to: int = 0
     emitted_at: int = 0
+    shown_at: int = 0
+    values_at: int = 0
     bytes: int = 0
 
     def __post_init__(self) -> None:
@@ -89,7 +94,7 @@ class GroupLayout:
         if self.has_arrival:
             self.arrival_at = at
             at += 8
-        if self.keeps_emitted:
+        if self.keeps_emitted or self.shows_early:
             # One word of flags: changed since the last emission, and emitted before.
             self.dirty_at = at
             at += 8
@@ -106,6 +111,13 @@ class GroupLayout:
         if self.keeps_emitted:
             self.emitted_at = at
             at += self.components_to - self.components_from
+        if self.shows_early:
+            self.shown_at = at
+            at += 8
+        if self.has_session and self.logged:
+            # The list of the session's entries in the log: first and last.
+            self.values_at = at
+            at += 16
         self.bytes = at
 
     def _add_logged(self, component: Component) -> None:
@@ -171,6 +183,9 @@ class GroupLayout:
             "dirty_at": self.dirty_at,
             "components": [self.components_from, self.components_to],
             "emitted_at": self.emitted_at,
+            "shown_at": self.shown_at,
+            "values_at": self.values_at,
+            "log_string_offsets": [at for (form, _), at in self.log_at.items() if form == "string"],
             "log_bytes": self.log_bytes,
             "log_strings": any(form == "string" for form, _ in self.log_at),
         }
@@ -200,6 +215,7 @@ def build_layout(
     has_arrival: bool,
     has_session: bool,
     keeps_emitted: bool,
+    shows_early: bool = False,
 ) -> GroupLayout:
     """Lay out the record of a plan's groups."""
     recipes = tuple(
@@ -211,4 +227,6 @@ def build_layout(
             raise UnsupportedClause(
                 f"FILTER of {call.name!r} is a {row.fields[call.filter].kind} field; expected a bool"
             )
-    return GroupLayout(row, tuple(keys), recipes, not_null, has_arrival, has_session, keeps_emitted)
+    return GroupLayout(
+        row, tuple(keys), recipes, not_null, has_arrival, has_session, keeps_emitted, shows_early
+    )

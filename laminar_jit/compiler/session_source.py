@@ -15,6 +15,14 @@ from .aggregate_fragments import (
     key_match,
 )
 from .aggregate_state import GroupLayout
+from .session_extras import (
+    write_changed,
+    write_early_start,
+    write_merged_away,
+    write_value,
+    write_values_merge,
+    write_values_start,
+)
 from .window_source import write_heap_check, write_late, write_row_end
 
 
@@ -27,12 +35,15 @@ def write_session_update(
     width: int,
     late: dict[str, Any],
     row_watermarks: bool,
+    ticks: bool = False,
+    retracts: bool = False,
 ) -> None:
     """``update``: add rows to the sessions they reach, make new ones, merge two that a row connects.
 
     A session whose time has come under a row's watermark takes no more rows, whether or not it
     has been emitted yet; so nothing has to happen between two rows, and closing can wait for the
-    end of the batch.
+    end of the batch. With *ticks* it stops at the row whose watermark makes something due; with
+    *retracts* a session that was shown is listed when it is merged into another.
     """
     add = source.add
     add(0, "@kernel\ndef update(rows, first, last, heap, heap_mask, state, pane):")
@@ -58,7 +69,19 @@ while row < last:
     add(2, f"ts = load_int64(at + {layout.row.offset('_ts')})")
     if late["policy"] == "reassign":
         add(2, "if moved == row:\n    ts = watermark")
-    if row_watermarks:
+    if row_watermarks and ticks:
+        add(2, f"row_watermark = load_int64(at + {layout.row.offset('_watermark')})")
+        add(
+            2,
+            """
+if row_watermark > watermark:
+    watermark = row_watermark
+    if watermark >= load_int64(state + NEXT_CLOSE):
+        stop = CLOSE_DUE
+        break
+""",
+        )
+    elif row_watermarks:
         add(2, f"watermark = max(watermark, load_int64(at + {layout.row.offset('_watermark')}))")
     add_null_words(source, layout, 2)
     write_heap_check(source, layout, 2)
@@ -67,8 +90,10 @@ while row < last:
     add(2, "if reached == 0:")
     _write_new_session(source, layout, gap, lateness, width, late)
     add(2, "else:")
-    _write_join(source, layout, gap, lateness)
+    _write_join(source, layout, gap, lateness, retracts)
     add_updates(source, layout, 2)
+    write_value(source, layout, 2)
+    write_changed(source, layout, 2, "group")
     write_row_end(source, late, 2)
     add(
         1,
@@ -142,6 +167,8 @@ if made == 0:
     add(3, f"session = group + {at}")
     add(3, "if made == load_int64(pane + FREE_GROUP):")
     add(4, "store_int64(pane + FREE_GROUP, load_int64(session + SESSION_NEXT))")
+    write_early_start(source, layout, 3)
+    write_values_start(source, layout, 3)
     add(
         3,
         """
@@ -159,7 +186,7 @@ store_int64(session + SESSION_STATUS, OPEN)
     add_group_start(source, layout, 3)
 
 
-def _write_join(source: Source, layout: GroupLayout, gap: int, lateness: int) -> None:
+def _write_join(source: Source, layout: GroupLayout, gap: int, lateness: int, retracts: bool) -> None:
     at = layout.session_at
     add = source.add
     add(3, f"session = group + {at}")
@@ -189,6 +216,9 @@ if needed > load_int64(pane + HEAP_LIMIT) - load_int64(pane + HEAP_USED):
 """,
         )
     add_merges(source, layout, 6)
+    write_values_merge(source, layout, 6)
+    if retracts:
+        write_merged_away(source, layout, 6)
     add(6, f"start = load_int64(other + {at} + SESSION_START)")
     add(6, f"store_int64(session + SESSION_NEXT, load_int64(other + {at} + SESSION_NEXT))")
     add(6, f"store_int64(other + {at} + SESSION_STATUS, MERGED)")

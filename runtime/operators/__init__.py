@@ -14,12 +14,14 @@ def build(spec: dict[str, Any], **options: Any) -> Operator:
     from .pass_through import PassThrough
     from .session_aggregate import SessionAggregate
     from .updating import UpdatingAggregate
+    from .updating_sessions import UpdatingSessions
     from .window_aggregate import WindowAggregate
 
     kinds: dict[str, Any] = {
         "pass_through": PassThrough,
         "session_aggregate": SessionAggregate,
         "updating_aggregate": UpdatingAggregate,
+        "updating_sessions": UpdatingSessions,
         "window_aggregate": WindowAggregate,
     }
     operator: Operator = kinds[spec["operator"]](spec, **options)

@@ -77,6 +77,16 @@ class Pane:
         self.log[: len(used)] = used
         self._set_log(len(used))
 
+    def replace_log(self, log: np.ndarray[Any, Any], used: int) -> None:
+        """Take another log, of which the first *used* entries are filled."""
+        self.log = log
+        self._set_log(used)
+
+    def replace_heap(self, heap: np.ndarray[Any, Any], used: int) -> None:
+        """Take another heap, of which the first *used* bytes are filled and referred to."""
+        self.heap = heap
+        self._set_heap(used)
+
     @property
     def number(self) -> int:
         return int(self.record[_word(words.PANE_NUMBER)])

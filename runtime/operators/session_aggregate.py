@@ -9,8 +9,10 @@ import pyarrow as pa
 
 from ...kernels import panes as words
 from ...kernels.sessions import (
+    OPEN,
     SESSION_LAST,
     SESSION_START,
+    SESSION_STATUS,
     WHEEL_SLOTS,
     expire,
     register_all,
@@ -23,6 +25,7 @@ from .finishing import Groups
 from .kernel_file import load_kernel
 from .late import LateRows
 from .pane_directory import PaneDirectory
+from .session_values import SessionValues
 
 _KEPT = (words.WATERMARK, words.SEQUENCE, words.BEHIND, words.LATE_REASSIGNED, words.MERGED_SESSIONS)
 _KEPT_OF_POOL = (words.FREE_GROUP, words.HEAP_GARBAGE)
@@ -53,7 +56,14 @@ class SessionAggregate:
         self._state[words.WHEEL_BUCKET // 8] = words.NO_WATERMARK
         self._state[words.WHEEL // 8] = self._wheel.ctypes.data
         self._state[words.STRING_OFFSETS // 8] = self._string_offsets.ctypes.data
-        self._pool = PaneDirectory(self._group_bytes, self._state, capacity=capacity).take()
+        self._pool = PaneDirectory(
+            self._group_bytes,
+            self._state,
+            capacity=capacity,
+            dirty=layout["shown_at"] > 0,
+            log_bytes=layout["log_bytes"],
+        ).take()
+        self._values = SessionValues(self._pool, layout) if layout["log_bytes"] else None
         self._emitter = Emitter(spec)
         self._late = LateRows(spec, self._state)
         self._by_watermark = 0
@@ -75,6 +85,7 @@ class SessionAggregate:
             return []
         self._late.prepare(last)
         rows, heap = batch.rows.ctypes.data, batch.heap.ctypes.data
+        out: list[pa.RecordBatch] = []
         first = 0
         while True:
             stop = self._update(
@@ -83,28 +94,56 @@ class SessionAggregate:
             if stop == words.DONE:
                 break
             first = int(self._state[words.NEXT_ROW // 8])
-            if stop == words.GROUPS_FULL:
-                self._pool.grow(self._pool.capacity + 1)
+            if stop == words.CLOSE_DUE:
+                out += self._tick()
             else:
-                self._pool.grow_heap(int(self._state[words.WANTED_BYTES // 8]), self._string_offsets)
+                self._make_room(stop)
         self._late.collect(batch)
-        out, closed = self._close_due()
-        self._by_watermark += closed
+        out += self._show()
+        self._by_watermark += self._close_due(out)
         return out
+
+    def _make_room(self, stop: int) -> None:
+        wanted = int(self._state[words.WANTED_BYTES // 8])
+        if stop == words.GROUPS_FULL:
+            self._pool.grow(self._pool.capacity + 1)
+        elif self._values is None:
+            self._pool.grow_heap(wanted, self._string_offsets)
+        elif stop == words.LOG_FULL:
+            self._values.clean_log(self._open_numbers())
+        else:
+            self._values.grow_heap(wanted, self._open_numbers())
+
+    def _open_numbers(self) -> np.ndarray[Any, Any]:
+        status = self._pool.records()[:, (self._session_at + SESSION_STATUS) // 8]
+        return np.flatnonzero(status == OPEN)
+
+    def _tick(self) -> list[pa.RecordBatch]:
+        """What is shown because the watermark has come to a time that was waited for."""
+        return []
+
+    def _show(self) -> list[pa.RecordBatch]:
+        """What is shown because a batch has ended, or the watermark was moved."""
+        return []
+
+    def _left_to_show(self, due: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """The sessions that have to be shown when they close."""
+        return due
 
     def advance(self, watermark: int) -> list[pa.RecordBatch]:
         """Close the sessions whose deadline lies before *watermark*."""
         if watermark > self.watermark:
             self._state[words.WATERMARK // 8] = watermark
-        out, closed = self._close_due()
-        self._by_timer += closed
+        out = self._tick() + self._show()
+        self._by_timer += self._close_due(out)
         return out
 
     def finish(self) -> list[pa.RecordBatch]:
         """Close every session."""
         return self.advance(int(words.END_OF_TIME))
 
-    def _close_due(self) -> tuple[list[pa.RecordBatch], int]:
+    def _close_due(self, out: list[pa.RecordBatch]) -> int:
+        """Close what the watermark has passed, and say how many there were."""
         if len(self._due) < self._pool.count:
             self._due = np.empty(self._pool.capacity, np.int64)
             self._state[words.DUE // 8] = self._due.ctypes.data
@@ -117,15 +156,11 @@ class SessionAggregate:
             self._width,
         )
         if count == 0:
-            return [], 0
+            return 0
         due = self._due[:count]
-        records = self._pool.records()[due]
-        starts = records[:, (self._session_at + SESSION_START) // 8]
-        ends = records[:, (self._session_at + SESSION_LAST) // 8] + self._gap
-        arrivals = records[:, self._spec["state"]["arrival_at"] // 8]
-        order = np.lexsort((arrivals, starts, ends))
-        heaps = np.full(count, self._pool.heap.ctypes.data, np.int64)
-        batch = self._emitter.batch(Groups(records[order], heaps), starts[order], ends[order])
+        shown = self._left_to_show(due)
+        if len(shown):
+            out.append(self._batch(shown)[1])
         release_sessions(
             self._pool.address,
             self._group_bytes,
@@ -140,7 +175,19 @@ class SessionAggregate:
             # Nothing is open, not even as a link of the wheel: a burst need not be held for ever.
             self._wheel.fill(0)
             self._pool.clear()
-        return [batch], count
+        return count
+
+    def _batch(self, numbers: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], pa.RecordBatch]:
+        """Sessions as they stand, by end, start and first arrival: numbers in that order, and the rows."""
+        records = self._pool.records()[numbers]
+        starts = records[:, (self._session_at + SESSION_START) // 8]
+        ends = records[:, (self._session_at + SESSION_LAST) // 8] + self._gap
+        arrivals = records[:, self._spec["state"]["arrival_at"] // 8]
+        order = np.lexsort((arrivals, starts, ends))
+        groups = Groups(records[order], np.full(len(order), self._pool.heap.ctypes.data, np.int64))
+        if self._values is not None:
+            groups.log = self._values.of(numbers[order])
+        return numbers[order], self._emitter.batch(groups, starts[order], ends[order])
 
     def counters(self) -> dict[str, int]:
         """Rows and sessions by what happened to them."""
@@ -163,11 +210,14 @@ class SessionAggregate:
     def checkpoint(self, epoch: int) -> Snapshot:
         """The pool as it stands; timers are in the records and are registered anew on restore."""
         pool = self._pool
+        # First: it changes the links in the records.
+        log = b"" if self._values is None else self._values.image(self._open_numbers())
         table = pa.table(
             {
                 "records": pa.array([pool.records().tobytes()], pa.large_binary()),
                 "index": pa.array([pool.index.tobytes()], pa.large_binary()),
                 "heap": pa.array([pool.heap[: pool.heap_used].tobytes()], pa.large_binary()),
+                "log": pa.array([log], pa.large_binary()),
             }
         )
         values = {
@@ -190,6 +240,8 @@ class SessionAggregate:
             self._state[int(offset) // 8] = value
         table = snapshot.tables["sessions"]
         self._pool.load_image(*(table.column(name)[0].as_buffer() for name in ("records", "index", "heap")))
+        if self._values is not None:
+            self._values.load(table.column("log")[0].as_buffer())
         for offset, value in snapshot.values["pool"].items():
             self._pool.record[int(offset) // 8] = value
         self._by_watermark, self._by_timer = snapshot.values["closed"]

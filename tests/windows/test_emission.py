@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import RowMaker, make_operator, make_spec, run, to_rows, with_watermarks
 
-from laminar_jit.errors import PlanError, UnsupportedClause
+from laminar_jit.errors import PlanError
 
 WINDOWS: dict[str, Any] = {
     "tumble": {"kind": "tumble", "size": 10},
@@ -121,8 +121,6 @@ def test_every_shows_what_changed_at_each_multiple_of_the_interval():
     assert run_marks(emit, steps) == [[], [], [(10, 1)], [], [], [(10, 2)], [], []]
 
 
-def test_early_results_of_sessions_are_refused():
-    with pytest.raises(UnsupportedClause, match="session"):
-        make_spec(MAKER, {"kind": "session", "gap": 5}, CALLS, emit={"mode": "changes"})
+def test_every_needs_an_interval():
     with pytest.raises(PlanError, match="interval"):
         make_spec(MAKER, None, CALLS, emit={"mode": "every"})
