@@ -18,7 +18,7 @@ import numpy as np
 from .groups import NUMBER, TAG, remove_entry
 from .jit import kernel
 from .key_words import forget_string
-from .memory import load_int64, store_int64
+from .memory import copy_bytes, load_int64, store_int64
 from .panes import (
     DUE,
     DUE_COUNT,
@@ -119,6 +119,58 @@ def expire(state, pane, group_bytes, session_at, reach, width):
     store_int64(state + WHEEL_BUCKET, last)
     store_int64(state + DUE_COUNT, found)
     return found
+
+
+@kernel
+def read_due(pane, group_bytes, session_at, arrival_at, gap, due, count, ends, starts, arrivals):
+    """End, start and first arrival of the sessions named in *due*, side by side for sorting."""
+    groups = load_int64(pane + GROUPS)
+    for at in range(count):
+        group = groups + load_int64(due + at * 8) * group_bytes
+        store_int64(ends + at * 8, load_int64(group + session_at + SESSION_LAST) + gap)
+        store_int64(starts + at * 8, load_int64(group + session_at + SESSION_START))
+        store_int64(arrivals + at * 8, load_int64(group + arrival_at))
+
+
+@kernel
+def order_ties(order, ends, starts, arrivals, count, longest):
+    """Put sessions of one end, which *order* has side by side, by start and arrival.
+
+    Returns 0, with *order* still some order by end, when more than *longest* share an end:
+    that many are for a better sort than by insertion.
+    """
+    run = np.int64(0)
+    place = np.int64(1)
+    while place < count:
+        number = load_int64(order + place * 8)
+        if load_int64(ends + number * 8) != load_int64(ends + load_int64(order + run * 8) * 8):
+            run = place
+        elif place - run >= longest:
+            return np.int64(0)
+        start, arrival = load_int64(starts + number * 8), load_int64(arrivals + number * 8)
+        hole = place
+        while hole > run and _after(load_int64(order + hole * 8 - 8), start, arrival, starts, arrivals):
+            store_int64(order + hole * 8, load_int64(order + hole * 8 - 8))
+            hole -= 1
+        store_int64(order + hole * 8, number)
+        place += 1
+    return np.int64(1)
+
+
+@kernel
+def _after(number, start, arrival, starts, arrivals):
+    """Whether a session comes after another of the same end, by start and first arrival."""
+    own = load_int64(starts + number * 8)
+    return own > start or (own == start and load_int64(arrivals + number * 8) > arrival)
+
+
+@kernel
+def copy_groups(pane, group_bytes, due, order, count, target):
+    """The records of the sessions in *due*, one after the other in *order*."""
+    groups = load_int64(pane + GROUPS)
+    for at in range(count):
+        number = load_int64(due + load_int64(order + at * 8) * 8)
+        copy_bytes(target + at * group_bytes, groups + number * group_bytes, group_bytes)
 
 
 @kernel

@@ -15,8 +15,10 @@ from .operators import Snapshot, build
 from .rows import RowBatch, RowLayout
 from .targets import RowTarget, SideTaker, nobody
 
-# Rows and their operator's state should meet in the second-level cache.
-BUFFER_ROWS = 1 << 13
+# Rows are written and read in order, which no cache level minds; a call for each buffer is what costs.
+BUFFER_ROWS = 1 << 15
+#: Wide rows get a shorter buffer.
+BUFFER_ROW_BYTES = 1 << 21
 BUFFER_HEAP_BYTES = 1 << 18
 
 
@@ -34,16 +36,15 @@ class InlineRing1:
         if snapshot is not None:
             self._operator.restore(snapshot)
         layout = RowLayout.from_spec(spec["layout"])
-        self._rows = np.zeros(BUFFER_ROWS, layout.dtype)
+        fit = max(1, BUFFER_ROW_BYTES // layout.row_bytes)
+        self._rows = np.zeros(min(BUFFER_ROWS, 1 << (fit.bit_length() - 1)), layout.dtype)
         self._heap = np.zeros(BUFFER_HEAP_BYTES if layout.has_heap else 0, np.uint8)
+        self._describe()
 
-    @property
-    def _heap_mask(self) -> int:
-        return max(0, len(self._heap) - 1)
-
-    def claim(self) -> RowTarget:
-        """All of the buffer: what was committed before has been processed."""
-        return RowTarget(
+    def _describe(self) -> None:
+        # Once for all claims: asking numpy for an address costs as much as a hundred rows do.
+        self._heap_mask = max(0, len(self._heap) - 1)
+        self._target = RowTarget(
             rows=self._rows.ctypes.data,
             position=0,
             room=len(self._rows),
@@ -53,20 +54,28 @@ class InlineRing1:
             heap_room=len(self._heap),
             heap_mask=self._heap_mask,
         )
+        self._whole = RowBatch(self._rows, self._heap, self._heap_mask)
+
+    def claim(self) -> RowTarget:
+        """All of the buffer: what was committed before has been processed."""
+        return self._target
 
     def commit(self, written: int, heap_position: int) -> list[pa.RecordBatch]:
         """Process the first *written* rows; the results that became due."""
         if not written:
             return []
-        results = self._operator.process(RowBatch(self._rows[:written], self._heap, self._heap_mask))
+        whole = written == len(self._rows)
+        batch = self._whole if whole else RowBatch(self._rows[:written], self._heap, self._heap_mask)
+        results = self._operator.process(batch)
         for channel, batches in self._operator.side_outputs().items():
-            for batch in batches:
-                self._side(channel, batch)
+            for aside in batches:
+                self._side(channel, aside)
         return results
 
     def make_room(self) -> None:
         """Called when the strings of one row did not fit the empty buffer."""
         self._heap = np.zeros(2 * len(self._heap), np.uint8)
+        self._describe()
 
     def advance(self, watermark: int) -> list[pa.RecordBatch]:
         return self._operator.advance(watermark)

@@ -130,5 +130,14 @@ class RowBatch:
     heap: np.ndarray[Any, Any]
     heap_mask: int
 
+    @functools.cached_property
+    def address(self) -> int:
+        """Of the first row."""
+        return int(self.rows.ctypes.data)
+
+    @functools.cached_property
+    def heap_address(self) -> int:
+        return int(self.heap.ctypes.data)
+
     def __len__(self) -> int:
         return len(self.rows)

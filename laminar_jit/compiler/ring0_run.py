@@ -48,7 +48,13 @@ class Ring0Run:
         self._mode = mode
         self._batch: _KernelBatch | _InterpretedBatch | None = None
         self._rows = 0
-        self._scratch = np.empty(_FIRST_SCRATCH_BYTES, dtype=np.uint8)
+        self._set_scratch(_FIRST_SCRATCH_BYTES)
+        # Asked of numpy once, not for every target.
+        self._literals_address = int(program.literals.ctypes.data)
+
+    def _set_scratch(self, size: int) -> None:
+        self._scratch = np.empty(size, dtype=np.uint8)
+        self._scratch_address = int(self._scratch.ctypes.data)
 
     def take(self, batch: pa.RecordBatch) -> None:
         """Begin a batch. The one before must be exhausted."""
@@ -153,8 +159,8 @@ class _KernelBatch:
                     self._table.words,
                     first,
                     last,
-                    self._run.program.literals.ctypes.data,
-                    scratch.ctypes.data,
+                    self._run._literals_address,
+                    self._run._scratch_address,
                     scratch.size,
                     target.rows,
                     position,
@@ -176,7 +182,7 @@ class _KernelBatch:
                 state[words.WRITTEN] = written
                 return int(state[words.STOP])
             # One row builds strings beyond the working memory: read it again with more.
-            self._run._scratch = np.empty(scratch.size * 4, dtype=np.uint8)
+            self._run._set_scratch(scratch.size * 4)
             first = int(state[words.NEXT_ROW])
             position += count
             room -= count

@@ -10,11 +10,12 @@ import pyarrow as pa
 from ...kernels import panes as words
 from ...kernels.sessions import (
     OPEN,
-    SESSION_LAST,
-    SESSION_START,
     SESSION_STATUS,
     WHEEL_SLOTS,
+    copy_groups,
     expire,
+    order_ties,
+    read_due,
     register_all,
     release_sessions,
 )
@@ -28,6 +29,8 @@ from .pane_directory import PaneDirectory
 from .session_values import SessionValues
 
 _KEPT = (words.WATERMARK, words.SEQUENCE, words.BEHIND, words.LATE_REASSIGNED, words.MERGED_SESSIONS)
+#: More sessions than this with one end are sorted by numpy.
+_LONGEST_TIE = 16
 _KEPT_OF_POOL = (words.FREE_GROUP, words.HEAP_GARBAGE)
 
 
@@ -84,7 +87,7 @@ class SessionAggregate:
         if last == 0:
             return []
         self._late.prepare(last)
-        rows, heap = batch.rows.ctypes.data, batch.heap.ctypes.data
+        rows, heap = batch.address, batch.heap_address
         out: list[pa.RecordBatch] = []
         first = 0
         while True:
@@ -179,15 +182,23 @@ class SessionAggregate:
 
     def _batch(self, numbers: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], pa.RecordBatch]:
         """Sessions as they stand, by end, start and first arrival: numbers in that order, and the rows."""
-        records = self._pool.records()[numbers]
-        starts = records[:, (self._session_at + SESSION_START) // 8]
-        ends = records[:, (self._session_at + SESSION_LAST) // 8] + self._gap
-        arrivals = records[:, self._spec["state"]["arrival_at"] // 8]
-        order = np.lexsort((arrivals, starts, ends))
-        groups = Groups(records[order], np.full(len(order), self._pool.heap.ctypes.data, np.int64))
+        count, pool = len(numbers), self._pool.address
+        numbers = np.ascontiguousarray(numbers)
+        ends, starts, arrivals = columns = np.empty((3, count), np.int64)
+        places = [column.ctypes.data for column in columns]
+        arrival_at, given = self._spec["state"]["arrival_at"], numbers.ctypes.data
+        read_due(pool, self._group_bytes, self._session_at, arrival_at, self._gap, given, count, *places)
+        # Few sessions share an end: one sort and a look at ties does for all three.
+        order = np.argsort(ends)
+        if not order_ties(order.ctypes.data, *places, count, _LONGEST_TIE):
+            order = np.lexsort((arrivals, starts, ends))
+        records = np.empty((count, self._group_bytes // 8), np.int64)
+        copy_groups(pool, self._group_bytes, given, order.ctypes.data, count, records.ctypes.data)
+        groups = Groups(records, np.full(count, self._pool.heap.ctypes.data, np.int64))
+        numbers = numbers[order]
         if self._values is not None:
-            groups.log = self._values.of(numbers[order])
-        return numbers[order], self._emitter.batch(groups, starts[order], ends[order])
+            groups.log = self._values.of(numbers)
+        return numbers, self._emitter.batch(groups, starts[order], ends[order])
 
     def counters(self) -> dict[str, int]:
         """Rows and sessions by what happened to them."""

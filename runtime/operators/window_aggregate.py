@@ -76,7 +76,7 @@ class WindowAggregate:
         if last == 0:
             return out
         self._late.prepare(last)
-        rows, heap = batch.rows.ctypes.data, batch.heap.ctypes.data
+        rows, heap = batch.address, batch.heap_address
         first = 0
         while True:
             stop = self._update(rows, first, last, heap, batch.heap_mask, self._state_address)

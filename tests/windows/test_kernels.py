@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from support import RowMaker, make_operator, make_spec, run, with_watermarks
 
-from laminar_jit.kernels import accumulators, groups, panes, string_accumulators, sums
+from laminar_jit.kernels import accumulators, groups, panes, sessions, string_accumulators, sums
 
 LONG = "a text of more than twelve bytes, number "
 MAKER = RowMaker({"s": "string", "n": "int64", "x": "float64"}, ["s"])
@@ -129,6 +129,37 @@ def _find(index: Any, hashed: int, number: int) -> int | None:
             return place
         place = (place + 1) & (len(index) - 1)
     return None
+
+
+@pytest.mark.kernels_logic
+@pytest.mark.parametrize("ends", [1, 4, 40, 4000])
+@pytest.mark.parametrize("longest", [4, 1000])
+def test_sessions_of_one_end_are_put_by_start_and_arrival(ends, longest):
+    chance = np.random.default_rng(8)
+    count = 200
+    columns = [chance.integers(0, ends, count), chance.integers(-3, 3, count), chance.permutation(count)]
+    order = np.argsort(columns[0], kind="stable")
+    places = [column.ctypes.data for column in columns]
+    done = sessions.order_ties(order.ctypes.data, *places, count, longest)
+    assert bool(done) == (np.bincount(columns[0]).max() <= longest)
+    if done:
+        assert order.tolist() == sorted(range(count), key=lambda at: tuple(column[at] for column in columns))
+    # What is left to another sort is still every session once.
+    assert sorted(order.tolist()) == list(range(count))
+
+
+@pytest.mark.parametrize("keys", [5, 300])
+def test_many_sessions_with_one_end_close_in_order(keys):
+    """Few and many of one end take different ways; starts differ, arrivals decide the rest."""
+    maker = RowMaker({"k": "int64"}, ["k"])
+    spec = make_spec(maker, {"kind": "session", "gap": 10}, [maker.call("count")])
+    chance = random.Random(5)
+    starts = {key: chance.randrange(95, 99) for key in range(keys)}
+    arrival = chance.sample(range(keys), keys)
+    rows = [{"ts": starts[key], "k": key} for key in arrival] + [{"ts": 100, "k": key} for key in range(keys)]
+    found = run(make_operator(spec), maker, with_watermarks(rows, 50), [len(rows)])
+    expected = sorted(range(keys), key=lambda key: (starts[key], arrival.index(key)))
+    assert [row["k"] for row in found] == expected
 
 
 def test_every_component_has_start_add_and_merge():
