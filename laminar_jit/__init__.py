@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .expressions import when as when
     from .query import Query as Query
     from .query import source as source
+    from .sql import explain_sql as explain_sql
     from .user_functions import udf as udf
     from .windows import cumulate as cumulate
     from .windows import hop as hop
@@ -98,16 +99,20 @@ _HOMES = {
         "years",
     ),
     "query": ("Query", "source"),
+    "sql": ("explain_sql",),
     "user_functions": ("udf",),
     "windows": ("cumulate", "hop", "session", "tumble"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __version__ = "0.1.0"
-__all__ = sorted(_HOME_OF)  # noqa: PLE0605
+__all__ = sorted([*_HOME_OF, "sql"])  # noqa: PLE0605
 
 
 def __getattr__(name: str) -> Any:
+    if name == "sql":
+        # Both a package and a function: its module is called (docs/decisions/060).
+        return importlib.import_module(".sql", __name__)
     home = _HOME_OF.get(name)
     if home is None:
         raise AttributeError(f"module 'laminar_jit' has no attribute {name!r}")
@@ -117,4 +122,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *_HOME_OF]
+    return [*globals(), *_HOME_OF, "sql"]
