@@ -54,6 +54,8 @@ _WIDENED = frozenset(("length", "char_length", "character_length", "octet_length
 
 _PARTS = frozenset(("year", "quarter", "month", "week", "day", "doy", "dow", "hour", "minute", "second"))
 
+_TEXTS = ("text", "varchar", "char", "nchar", "nvarchar")
+
 #: Nodes that sqlglot counts as functions but that are syntax, the same on both routes.
 _SYNTAX = (
     exp.Cast,
@@ -145,6 +147,12 @@ def _translated(node: exp.Expr, decimals: bool) -> exp.Expr:
                 exp.Anonymous(this="NULLIF", expressions=[divisor.copy(), exp.Literal.number(0)]),
             )
         return node
+    if isinstance(node, exp.TryCast) or (isinstance(node, exp.Cast) and node.args["to"].is_type(*_TEXTS)):
+        # A timestamp has a T in its text there; and TRY_CAST would be written as CAST.
+        raise UnsupportedClause(
+            f"{to_text(node)} is not available on DataFusion with the meaning it has on the rings. "
+            "Compute it in a query of its own, and use its result here."
+        )
     if isinstance(node, exp.Extract):
         part = node.this.name.lower()
         if part == "epoch":

@@ -283,6 +283,8 @@ _VISITORS: dict[type[Any], Callable[[_Translator, Any], Expr]] = {
     exp.ILike: _Translator.like,
     exp.Case: _Translator.case,
     exp.Cast: _Translator.cast,
+    # A cast that does not fit is NULL here in either spelling.
+    exp.TryCast: _Translator.cast,
     exp.Extract: _Translator.extract,
     exp.Interval: _Translator.interval,
     exp.Substring: _Translator.substring,

@@ -20,6 +20,7 @@ TEN = "INTERVAL '10' SECOND"
         ("SELECT price FROM bidz", PlanError, "not read|no input 'bidz'"),
         ("SELECT foo(price) FROM bids", UnsupportedClause, "function foo"),
         ("SELECT to_char(ts, 'YYYY') AS y FROM bids ORDER BY y", UnsupportedClause, "to_char"),
+        ("SELECT CAST(ts AS VARCHAR) AS t FROM bids ORDER BY t", UnsupportedClause, "CAST"),
         ("SELECT price FROM bids EMIT CHANGES", UnsupportedClause, "EMIT"),
         ("SELECT price FROM bids EMIT SOMETIMES", UnsupportedClause, "EMIT SOMETIMES"),
         ("SELECT price, count(*) FROM bids GROUP BY auction", PlanError, "neither in GROUP BY"),
