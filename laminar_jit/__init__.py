@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from .ranking import rank as rank
     from .ranking import row_number as row_number
     from .user_aggregates import aggregate as aggregate
+    from .sql import explain_sql as explain_sql
     from .user_functions import udf as udf
     from .windows import cumulate as cumulate
     from .windows import hop as hop
@@ -112,16 +113,20 @@ _HOMES = {
     "query": ("Query", "source"),
     "ranking": ("asc", "dense_rank", "desc", "rank", "row_number"),
     "user_aggregates": ("aggregate",),
+    "sql": ("explain_sql",),
     "user_functions": ("udf",),
     "windows": ("cumulate", "hop", "session", "tumble"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __version__ = "0.1.0"
-__all__ = sorted(_HOME_OF)  # noqa: PLE0605
+__all__ = sorted([*_HOME_OF, "sql"])  # noqa: PLE0605
 
 
 def __getattr__(name: str) -> Any:
+    if name == "sql":
+        # Both a package and a function: its module is called (docs/decisions/060).
+        return importlib.import_module(".sql", __name__)
     home = _HOME_OF.get(name)
     if home is None:
         raise AttributeError(f"module 'laminar_jit' has no attribute {name!r}")
@@ -131,4 +136,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *_HOME_OF]
+    return [*globals(), *_HOME_OF, "sql"]

@@ -1,0 +1,264 @@
+"""Which part of a query runs where: on the rings, or on DataFusion over the same inputs.
+
+A SELECT that the rings can run whole runs there. Otherwise the largest parts
+with windows run on the rings, and what is left runs on DataFusion over their
+results; a query without windows goes to DataFusion as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+from sqlglot import exp
+
+from ..emit import ON_WINDOW_CLOSE
+from ..errors import PlanError, UnsupportedClause
+from ..query import Query
+from .datafusion_route import DataFusionQuery
+from .dialect import Statement, parse, to_text
+from .expressions import NotOnRings
+from .names import output_name
+from .planner import Planner
+from .prepared import PreparedInput
+from .windows import BOUNDS, function_name, has_windows, is_bound, is_window
+
+_AROUND = ("order", "limit", "offset", "distinct")
+
+
+@dataclass
+class Route:
+    """The parts on the rings by table name, and what DataFusion does with them, if anything."""
+
+    parts: dict[str, tuple[Query, str]] = field(default_factory=dict)
+    rest: DataFusionQuery | None = None
+    reason: str = ""
+
+
+def run(text: str, inputs: Mapping[str, Any], *, ring1: str = "auto", strict: bool = False) -> pa.Table:
+    """The whole result of the query *text*."""
+    statement = parse(text)
+    prepared = {name: PreparedInput(name, given) for name, given in inputs.items()}
+    route = plan(statement, prepared)
+    if statement.explain:
+        return pa.table({"plan": describe(route).splitlines()})
+    results = {}
+    readers = [query.plan.sources()[0].name for query, _ in route.parts.values()]
+    readers += route.rest.inputs if route.rest is not None else []
+    for name in readers:
+        if readers.count(name) > 1:
+            prepared[name].keep()
+    for part, (query, _) in route.parts.items():
+        name = query.plan.sources()[0].name
+        results[part] = query.run(ring1=ring1, strict=strict, **{name: prepared[name].data()})
+    if route.rest is None:
+        return next(iter(results.values()))
+    tables = {name: prepared[name].table() for name in route.rest.inputs}
+    return route.rest.run(tables | results)
+
+
+def explain(text: str, inputs: Mapping[str, Any]) -> str:
+    """The route of each part of the query *text*, and the reason."""
+    return describe(plan(parse(text), {name: PreparedInput(name, given) for name, given in inputs.items()}))
+
+
+def describe(route: Route) -> str:
+    """*route* as text."""
+    lines = []
+    for name, (query, reason) in route.parts.items():
+        lines += [f"{name}: rings ({reason})", *(f"  {line}" for line in query.explain().splitlines())]
+    if route.rest is not None:
+        what = "the rest" if route.parts else "query"
+        lines += [f"{what}: DataFusion ({route.reason})", f"  {route.rest.text}"]
+    return "\n".join(lines)
+
+
+def plan(statement: Statement, prepared: Mapping[str, PreparedInput]) -> Route:
+    """Decide where each part of *statement* runs; what can run nowhere is refused by name."""
+    sources = {name: given.query() for name, given in prepared.items()}
+    query = _without_ctes(statement.query)
+    used = {table.name.lower() for table in query.find_all(exp.Table) if table.name}
+    used |= {
+        call.expressions[0].name.lower()
+        for call in query.find_all(exp.Anonymous)
+        if is_window(call) and call.expressions
+    }
+    unused = [name for name in sources if name.lower() not in used]
+    if unused:
+        raise PlanError(
+            f"input {unused[0]!r} is given, but the query does not read it; it reads {', '.join(used)}."
+        )
+    planner = Planner(sources, statement)
+    try:
+        whole = planner.plan(query)
+    except NotOnRings as problem:
+        return _split(query, statement, planner, prepared, str(problem))
+    _check_emit(statement, whole)
+    return Route({"query": (whole, _reason(whole))})
+
+
+def _reason(query: Query) -> str:
+    from ..plan import WindowAggregate
+
+    for node in query.plan.walk():
+        if isinstance(node, WindowAggregate):
+            return "a windowed aggregate" if node.window is not None else "an aggregate by key"
+    return "stateless: filter and projection"
+
+
+def _check_emit(statement: Statement, query: Query) -> None:
+    if (statement.emit or statement.lateness or statement.late_to) and "stateless" in _reason(query):
+        raise UnsupportedClause(
+            "EMIT, ALLOW LATENESS and LATE DATA TO are about the results of an aggregate, "
+            "and this query has none."
+        )
+
+
+def _split(
+    query: exp.Expr,
+    statement: Statement,
+    planner: Planner,
+    prepared: Mapping[str, PreparedInput],
+    reason: str,
+) -> Route:
+    asked = statement.emit or statement.lateness or statement.late_to
+    if not has_windows(query):
+        if asked:
+            raise UnsupportedClause(
+                f"EMIT, ALLOW LATENESS and LATE DATA TO need an aggregate on the rings, but: {reason}."
+            )
+        try:
+            return Route(rest=DataFusionQuery(query, prepared, {}), reason=reason)
+        except UnsupportedClause as problem:
+            raise UnsupportedClause(f"{reason}; and {problem}") from None
+    if statement.emit not in (None, ON_WINDOW_CLOSE, "final") or statement.late_to:
+        raise UnsupportedClause(
+            f"{reason}, and its part on DataFusion needs results that are final: "
+            "use EMIT ON WINDOW CLOSE or EMIT FINAL, or take that clause out."
+        )
+    route = Route(reason=reason)
+    rest = _taken_out(query, planner, route)
+    schemas = {name: part.schema for name, (part, _) in route.parts.items()}
+    route.rest = DataFusionQuery(rest, prepared, schemas)
+    return route
+
+
+def _taken_out(node: exp.Expr, planner: Planner, route: Route) -> exp.Expr:
+    """*node* with its windowed parts replaced by the tables of their results."""
+    if isinstance(node, exp.Select) and has_windows(node):
+        try:
+            return _part(node, planner, route)
+        except NotOnRings as problem:
+            if _is_windowed(node):
+                return _inner_part(node, planner, route, problem)
+    for child in list(node.iter_expressions()):
+        if has_windows(child):
+            replaced = _taken_out(child, planner, route)
+            if replaced is not child:
+                child.replace(replaced)
+    return node
+
+
+def _is_windowed(node: exp.Select) -> bool:
+    """Whether *node* itself, and not only a query inside it, has a window."""
+    origin = node.args.get("from_")
+    group = node.args.get("group")
+    return (
+        (origin is not None and is_window(origin.this.this))
+        or (group is not None and any(is_window(each) for each in group.expressions))
+        or any(is_bound(each) for item in node.expressions for each in item.walk())
+    )
+
+
+def _part(node: exp.Select, planner: Planner, route: Route) -> exp.Select:
+    text = to_text(node)
+    planned = planner.plan(node)
+    for name, (known, _) in route.parts.items():
+        if known.plan == planned.plan:
+            return exp.select("*").from_(exp.to_table(name))
+    name = f"windowed_{len(route.parts) + 1}"
+    route.parts[name] = (planned, f"a windowed aggregate: {text}")
+    return exp.select("*").from_(exp.to_table(name))
+
+
+def _inner_part(node: exp.Select, planner: Planner, route: Route, problem: NotOnRings) -> exp.Select:
+    """ORDER BY, LIMIT and DISTINCT stand around a windowed SELECT; the SELECT runs without them."""
+    core = node.copy()
+    for name in _AROUND:
+        core.set(name, None)
+    try:
+        outer = _part(core, planner, route)
+    except NotOnRings:
+        raise UnsupportedClause(
+            f"{problem}, and a window runs only there. Put the window into a subquery of its own, "
+            "and the clause around it."
+        ) from None
+    for name in _AROUND:
+        outer.set(name, node.args.get(name))
+    order = outer.args.get("order")
+    if order is not None:
+        for ordered in order.expressions:
+            ordered.set("this", _output_of(ordered.this, node))
+    return outer
+
+
+def _output_of(expression: exp.Expr, node: exp.Select) -> exp.Expr:
+    """The output column that an ORDER BY expression means."""
+    names = [output_name(item) for item in node.expressions]
+    if isinstance(expression, exp.Literal) and not expression.is_string:
+        position = int(expression.this)
+        if not 1 <= position <= len(names):
+            raise PlanError(f"ORDER BY {position}: the select list has {len(names)} item(s).")
+        return exp.column(names[position - 1], quoted=True)
+    for name, item in zip(names, node.expressions, strict=True):
+        wanted = (
+            expression.name if isinstance(expression, exp.Column) else BOUNDS.get(function_name(expression))
+        )
+        if item.unalias() == expression or (wanted is not None and name.lower() == wanted.lower()):
+            return exp.column(name, quoted=True)
+    raise UnsupportedClause(
+        f"ORDER BY {to_text(expression)} of a windowed query is not in its select list; "
+        "add it there and order by its name."
+    )
+
+
+def _without_ctes(query: exp.Expr) -> exp.Expr:
+    """*query* with each WITH query standing where it is read."""
+    query = query.copy()
+    clause = query.args.get("with_")
+    if clause is None:
+        return query
+    if clause.args.get("recursive"):
+        raise UnsupportedClause("WITH RECURSIVE is not available.")
+    query.set("with_", None)
+    known: dict[str, exp.Expr] = {}
+    for cte in clause.expressions:
+        if cte.args["alias"].args.get("columns"):
+            raise UnsupportedClause(
+                f"WITH {cte.alias}(columns) is not available; name the columns in its SELECT."
+            )
+        known[cte.alias.lower()] = _inlined(_without_ctes(cte.this), known)
+    return _inlined(query, known)
+
+
+def _inlined(query: exp.Expr, known: Mapping[str, exp.Expr]) -> exp.Expr:
+    for table in list(query.find_all(exp.Table)):
+        called = is_window(table.this) and bool(table.this.expressions)
+        name = table.this.expressions[0].name if called else table.name
+        inner = known.get(name.lower())
+        if inner is None:
+            continue
+        if called:
+            raise UnsupportedClause(
+                f"{to_text(table)} reads a WITH query; write GROUP BY "
+                f"{function_name(table.this)}(…) over it instead."
+            )
+        subquery = exp.Subquery(
+            this=inner.copy(), alias=exp.TableAlias(this=exp.to_identifier(table.alias_or_name))
+        )
+        if table.args.get("joins"):
+            subquery.set("joins", table.args["joins"])
+        table.replace(subquery)
+    return query
