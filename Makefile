@@ -22,7 +22,7 @@ setup: ## Make .venv/ ready; the other targets do this themselves
 	@$(PYTHON) scripts/set_up.py
 
 demo: setup ## Run the main job and show its result
-	@$(RUN) -m laminar_jit.demo
+	@$(RUN) -m laminar_jit.cli demo
 
 test: lint test-compiled test-interpreted test-boundscheck ## All checks: lint, types and every test leg
 

@@ -253,18 +253,23 @@ def _owner_of(name: str) -> ProcessIdentity | None:
     return ProcessIdentity(int(match[1]), int(match[2], 16))
 
 
-def sweep() -> list[str]:
-    """Remove segments whose owner is dead; returns their names.
+def stale_segments() -> list[str]:
+    """Names of segments whose owner is dead.
 
-    A file goes only if its name is one we give, counts pids as we do, and names a
+    A file counts only if its name is one we give, counts pids as we do, and names a
     process (pid and start time) that is gone; if it belongs to our user; and if it
     holds our header, or none yet because its owner died while making it.
     """
+    owners = ((name, _owner_of(name)) for name in os.listdir(DIRECTORY))
+    return [
+        name for name, owner in owners if owner is not None and not owner.alive() and _is_ours(name, owner)
+    ]
+
+
+def sweep() -> list[str]:
+    """Remove stale segments; returns their names."""
     removed = []
-    for name in os.listdir(DIRECTORY):
-        owner = _owner_of(name)
-        if owner is None or owner.alive() or not _is_ours(name, owner):
-            continue
+    for name in stale_segments():
         with contextlib.suppress(FileNotFoundError):
             os.unlink(_path(name))
             removed.append(name)

@@ -36,6 +36,11 @@ print(laminar_jit.__file__, spsc.__file__, rows.__file__, sep="\\n")
 """
 
 
+def data_files(folder: str) -> list[Path]:
+    """What a package needs beside its modules."""
+    return [path.relative_to(ROOT) for path in (ROOT / folder).rglob("*.sql")]
+
+
 def run(python: Path | str, cwd: Path) -> list[Path]:
     answer = subprocess.run([python, "-c", PROGRAM], cwd=cwd, capture_output=True, text=True)
     assert answer.returncode == 0, answer.stderr
@@ -67,7 +72,9 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_wheel_holds_every_module_and_nothing_else(wheel: Path) -> None:
     expected = {
-        f"{package_of(path).replace('.', '/')}/{path.name}" for folder in LAYERS for path in sources(folder)
+        f"{package_of(path).replace('.', '/')}/{path.name}"
+        for folder in LAYERS
+        for path in [*sources(folder), *data_files(folder)]
     }
     held = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     assert held == expected

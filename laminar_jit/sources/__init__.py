@@ -1,0 +1,1 @@
+"""Inputs that come with the package."""

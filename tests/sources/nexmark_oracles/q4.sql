@@ -1,0 +1,9 @@
+-- The average of the winning prices in each category.
+SELECT category, AVG(final) AS average
+FROM (
+    SELECT a.id, a.category, MAX(b.price) AS final
+    FROM auction AS a INNER JOIN bid AS b ON a.id = b.auction
+    WHERE b.date_time BETWEEN a.date_time AND a.expires
+    GROUP BY a.id, a.category
+) AS winning
+GROUP BY category
