@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from .ranking import desc as desc
     from .ranking import rank as rank
     from .ranking import row_number as row_number
-    from .user_aggregates import aggregate as aggregate
     from .sql import explain_sql as explain_sql
+    from .user_aggregates import aggregate as aggregate
     from .user_functions import udf as udf
     from .windows import cumulate as cumulate
     from .windows import hop as hop

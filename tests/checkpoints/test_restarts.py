@@ -207,5 +207,5 @@ def test_intervals_that_make_no_sense_are_refused(wrong: dict) -> None:
 
 def test_a_side_output_without_a_sink_is_refused_beside_a_checkpoint(tmp_path):
     query = make_query("tumble").late(lj.side_output("late"))
-    with pytest.raises(PlanError, match="side={'late': function}"):
+    with pytest.raises(PlanError, match=r"side=\{'late': function\}"):
         query.run(events=[], checkpoint=tmp_path)
