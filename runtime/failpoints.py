@@ -48,6 +48,16 @@ NAMES = frozenset(
         "checkpoint.retiring",
         "checkpoint.manifests_retired",
         "checkpoint.retired",
+        # laminar_jit/spark/streaming.py, in the order a batch meets them
+        "spark.batch_started",
+        "spark.batch_run",
+        "spark.sink_moving",
+        "spark.sink_written",
+        "spark.batch_complete",
+        # laminar_jit/sinks/files.py, in the order a file meets them
+        "sink.written",
+        "sink.pending",
+        "sink.shown",
     }
 )
 

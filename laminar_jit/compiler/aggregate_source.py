@@ -33,6 +33,7 @@ from ..runtime.rows import RowLayout
 from .aggregate_fragments import Source
 from .aggregate_functions import Recipe
 from .aggregate_state import AggregateCall, GroupLayout, KeyColumn, build_layout
+from .partial_source import write_session_absorb
 from .session_source import write_session_update
 from .user_aggregate_source import user_spec, write_user_functions
 from .window_math import pane_math
@@ -57,6 +58,7 @@ def build_operator_spec(
     allowed_lateness: int = 0,
     not_null: frozenset[int] = frozenset(),
     row_watermarks: bool | None = None,
+    mergeable: bool = False,
 ) -> dict[str, Any]:
     """The spec of a window aggregation over rows of *layout*.
 
@@ -66,7 +68,8 @@ def build_operator_spec(
     ``{"policy": "side_output", "channel": …}``.
     *not_null* names row fields that are never NULL. *row_watermarks* says whether the
     watermark in a row moves time; by default it does if the layout has one (an operator
-    with several inputs must say False and be advanced by the minimum of them).
+    with several inputs must say False and be advanced by the minimum of them). *mergeable*: the
+    state of several operators can be brought together (``runtime/operators/partials.py``).
     """
     window = {"kind": "none"} if window is None else dict(window)
     emit = {"mode": "close"} | (emit or {})
@@ -117,8 +120,10 @@ def build_operator_spec(
         write_update(
             source, state, panes, lateness=allowed_lateness, late=late, row_watermarks=row_watermarks
         )
-    if merges_panes:
+    if merges_panes or (mergeable and not is_session):
         write_merge(source, state)
+    elif mergeable:
+        write_session_absorb(source, state, gap)
     write_user_functions(source, state)
     text = module_text(source, state, _title(window, keys, aggregates))
     schema = output_schema(window, keys, aggregates, state, emit)

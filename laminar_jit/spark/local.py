@@ -35,6 +35,7 @@ def session(cores: int = 2, **settings: str) -> Any:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.shuffle.partitions": str(cores),
         "spark.driver.extraJavaOptions": "-Dlog4j2.level=OFF",
         "spark.log.level": "OFF",

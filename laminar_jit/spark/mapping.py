@@ -16,6 +16,9 @@ from ..plan_ranking import WindowRank, WindowTop
 # A Spark worker runs task after task; what it compiled for a plan serves them all.
 _pipelines: dict[Plan, Pipeline] = {}
 
+# A worker lives as long as its executor; plans that are no longer asked for must not pile up in it.
+PIPELINES_KEPT = 32
+
 
 class MapInArrow:
     """Runs a plan over the batches of one partition. Picklable: it carries the plan, not what was compiled.
@@ -25,7 +28,8 @@ class MapInArrow:
     has more.
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, *, whole: bool = False) -> None:
+        # *whole*: somebody moved the rows so that those which belong together are in one partition.
         sources = plan.sources()
         if len(sources) != 1:
             raise PlanError(
@@ -38,21 +42,35 @@ class MapInArrow:
                     f"late({node.late}) cannot run under mapInArrow, which has one output. "
                     "Use lj.drop() or lj.reassign(…) there."
                 )
-            if isinstance(node, WindowRank | WindowTop):
+            if isinstance(node, WindowRank | WindowTop) and not whole:
                 raise UnsupportedClause(
                     f"{node.describe()} cannot run under mapInArrow: a partition holds some of its keys, "
                     "so its ranks would be among those alone. Rank the result with Spark's window functions."
                 )
+        Pipeline(plan).physical  # noqa: B018 - several stages are refused here, not in a task
         self.plan = plan
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        pipeline = _pipelines.setdefault(self.plan, Pipeline(self.plan))
+        pipeline = _pipeline_of(self.plan)
         name = self.plan.sources()[0].name
         yield from pipeline.run({name: batches}, ring1="process" if _task_cpus() > 1 else "inline")
 
     def check(self, schema: pa.Schema) -> None:
         """Raise on the driver what a task would raise: a column that is missing or of another type."""
-        check_schema(self.plan.sources()[0], schema, Pipeline(self.plan).columns)
+        check_schema(self.plan.sources()[0], schema, self.columns)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the input that are read at all."""
+        return _pipeline_of(self.plan).columns
+
+
+def _pipeline_of(plan: Plan) -> Pipeline:
+    pipeline = _pipelines.pop(plan, None) or Pipeline(plan)
+    _pipelines[plan] = pipeline  # the newest last: the first is the one unused for longest
+    if len(_pipelines) > PIPELINES_KEPT:
+        del _pipelines[next(iter(_pipelines))]
+    return pipeline
 
 
 def _task_cpus() -> int:
@@ -63,8 +81,20 @@ def _task_cpus() -> int:
 
 
 def spark_schema(schema: pa.Schema) -> Any:
-    """*schema* as Spark's ``StructType``."""
-    from pyspark.sql.pandas.types import from_arrow_schema
+    """*schema* as Spark's ``StructType``; a type that Spark does not have is refused here, on the driver."""
+    from pyspark.errors import PySparkException
+    from pyspark.sql.pandas.types import from_arrow_type
+    from pyspark.sql.types import StructField, StructType
 
-    # Instants without a zone stay without one: they are TIMESTAMP_NTZ in Spark.
-    return from_arrow_schema(schema, prefer_timestamp_ntz=True)
+    fields = []
+    for field in schema:
+        try:
+            # Instants without a zone stay without one: they are TIMESTAMP_NTZ in Spark.
+            kind = from_arrow_type(field.type, prefer_timestamp_ntz=True)
+        except PySparkException as error:
+            raise UnsupportedClause(
+                f"result column {field.name!r} is {field.type}, a type that Spark does not have. "
+                "Cast it in the query, as in lj.col(…).cast('int64')."
+            ) from error
+        fields.append(StructField(field.name, kind, field.nullable))
+    return StructType(fields)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pyarrow as pa
 from ...kernels import panes as words
 from ...kernels.sessions import (
     OPEN,
+    SESSION_START,
     SESSION_STATUS,
     WHEEL_SLOTS,
     copy_groups,
@@ -26,6 +28,7 @@ from .finishing import Groups
 from .kernel_file import load_kernel
 from .late import LateRows
 from .pane_directory import PaneDirectory
+from .partials import Share, cut, joined, pack, unpack
 from .session_values import SessionValues
 
 _KEPT = (words.WATERMARK, words.SEQUENCE, words.BEHIND, words.LATE_REASSIGNED, words.MERGED_SESSIONS)
@@ -44,6 +47,8 @@ class SessionAggregate:
     def __init__(self, spec: dict[str, Any], *, capacity: int = 64) -> None:
         module = load_kernel(spec["kernel"])
         self._update = getattr(module, spec["kernel"]["functions"]["update"])
+        absorb = spec["kernel"]["functions"].get("absorb")
+        self._absorb = getattr(module, absorb) if absorb else None
         self._spec = spec
         self._gap = int(spec["window"]["gap"])
         self._reach = self._gap + int(spec["allowed_lateness"])
@@ -240,9 +245,57 @@ class SessionAggregate:
             },
             "closed": [self._by_watermark, self._by_timer],
             "late": self._late.counts(),
+            "sum_overflows": self._emitter.sum_overflows,
             "kernel": self._spec["kernel"]["name"],
         }
         return Snapshot({"sessions": table}, values)
+
+    def export(self, parts: int) -> list[bytes]:
+        """All open sessions, cut by key hash into *parts* messages for ``absorb``."""
+        pool = self._pool
+        records = pool.records()[self._open_numbers()]
+        messages: list[list[Share]] = [[] for _ in range(parts)]
+        for part, share in cut(Share(0, records, pool.heap[: pool.heap_used]), parts, self._string_offsets):
+            messages[part].append(share)
+        return [pack(one, self._spec["kernel"]["name"]) for one in messages]
+
+    def absorb(self, messages: Iterable[bytes]) -> int:
+        """Take sessions that other operators of this spec exported; how many were too late.
+
+        Late is what reaches no open session and would have closed under the watermark there is.
+        """
+        assert self._absorb is not None
+        kernel = self._spec["kernel"]["name"]
+        shares = [share for message in messages for share in unpack(message, kernel, self._group_bytes)]
+        if not shares:
+            return 0
+        given = joined(shares, self._string_offsets)
+        # By start: each session then goes to the end of its key's chain, and no chain is walked.
+        starts = given.records[:, (self._session_at + SESSION_START) // 8]
+        order = np.argsort(starts, kind="stable")
+        if self._pool.count + len(order) > self._pool.capacity:
+            self._pool.grow(self._pool.count + len(order))
+        other, place = given.as_pane(), 0
+        while True:
+            place = self._absorb(
+                self._pool.address,
+                other.ctypes.data,
+                order.ctypes.data,
+                place,
+                len(order),
+                self._state_address,
+            )
+            if place == len(order):
+                break
+            self._make_room(words.HEAP_FULL)
+        self._register_timers()
+        closed: list[pa.RecordBatch] = []
+        self._close_due(closed)
+        return sum(batch.num_rows for batch in closed)
+
+    def state_bytes(self) -> int:
+        """What the pool holds, about."""
+        return self._pool.count * self._group_bytes + self._pool.heap_used + self._pool.log.nbytes
 
     def restore(self, snapshot: Snapshot) -> None:
         """Take over a checkpoint; every open session's timer is registered at once."""
@@ -257,6 +310,11 @@ class SessionAggregate:
             self._pool.record[int(offset) // 8] = value
         self._by_watermark, self._by_timer = snapshot.values["closed"]
         self._late.set_counts(snapshot.values["late"])
+        self._emitter.restore_sum_overflows(snapshot.values.get("sum_overflows", 0))
+        self._register_timers()
+
+    def _register_timers(self) -> None:
+        """Enter every open session into the wheel, which then holds nothing else."""
         self._wheel.fill(0)
         self._state[words.WHEEL_BUCKET // 8] = words.NO_WATERMARK
         self._state[words.OPEN_SESSIONS // 8] = register_all(

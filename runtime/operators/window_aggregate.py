@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from .finishing import Groups
 from .kernel_file import load_kernel
 from .late import LateRows
 from .pane_directory import Pane, PaneDirectory
+from .partials import Share, cut, pack, unpack
 from .window_bounds import WindowBounds
 
 #: Watermarks beyond and before all others.
@@ -36,7 +38,9 @@ class WindowAggregate:
         module = load_kernel(spec["kernel"])
         self._update = getattr(module, spec["kernel"]["functions"]["update"])
         merge = spec["kernel"]["functions"].get("merge")
-        self._merge = getattr(module, merge) if merge else None
+        self._absorb = getattr(module, merge) if merge else None
+        #: Where windows are made of several panes.
+        self._merge = self._absorb if spec["merges_panes"] else None
         self._spec = spec
         self._kind = spec["window"]["kind"]
         self._lateness = int(spec["allowed_lateness"])
@@ -227,9 +231,54 @@ class WindowAggregate:
             "closed": self._closed,
             "windows_closed": self._windows_closed,
             "late": self._late.counts(),
+            "sum_overflows": self._emitter.sum_overflows,
             "kernel": self._spec["kernel"]["name"],
         }
         return Snapshot(tables, values)
+
+    def export(self, parts: int) -> list[bytes]:
+        """The groups of all open panes, cut by key hash into *parts* messages for ``absorb``."""
+        shares: list[list[Share]] = [[] for _ in range(parts)]
+        for pane in self._panes.open.values():
+            whole = Share(pane.number, pane.records(), pane.heap[: pane.heap_used])
+            for part, share in cut(whole, parts, self._string_offsets):
+                shares[part].append(share)
+        return [pack(one, self._spec["kernel"]["name"]) for one in shares]
+
+    def absorb(self, messages: Iterable[bytes]) -> int:
+        """Take groups that other operators of this spec exported; how many were too late for any window."""
+        late = 0
+        for message in messages:
+            for share in unpack(message, self._spec["kernel"]["name"], self._spec["state"]["group_bytes"]):
+                if self._kind != "none" and self._bounds.last_end(share.pane) <= self._closed:
+                    late += len(share.records)
+                else:
+                    self._absorb_share(share)
+        self._set_next_close()
+        return late
+
+    def _absorb_share(self, share: Share) -> None:
+        pane = self._panes.open.get(share.pane)
+        if pane is None:
+            self._panes.start(share.pane).load(
+                pa.py_buffer(share.records), pa.py_buffer(share.heap), pa.py_buffer(b"")
+            )
+            heapq.heappush(self._order, share.pane)
+            return
+        assert self._absorb is not None
+        if pane.count + len(share.records) > pane.capacity:
+            pane.grow(pane.count + len(share.records))
+        if pane.heap_used + len(share.heap) > len(pane.heap):
+            pane.grow_heap(len(share.heap), self._string_offsets)
+        other, places = share.as_pane(), np.empty(len(share.records), np.int64)
+        self._absorb(pane.address, other.ctypes.data, places.ctypes.data)
+
+    def state_bytes(self) -> int:
+        """What open panes hold, about."""
+        return sum(
+            pane.count * pane.group_bytes + pane.heap_used + pane.log.nbytes
+            for pane in self._panes.open.values()
+        )
 
     def restore(self, snapshot: Snapshot) -> None:
         """Take over the state of a checkpoint; for a new operator of the same spec."""
@@ -239,6 +288,7 @@ class WindowAggregate:
         self._closed = snapshot.values["closed"]
         self._windows_closed = snapshot.values["windows_closed"]
         self._late.set_counts(snapshot.values["late"])
+        self._emitter.restore_sum_overflows(snapshot.values.get("sum_overflows", 0))
         for table in snapshot.tables.values():
             number, shown, records, log, heap = (table.column(name)[0] for name in _PANE_COLUMNS)
             pane = self._panes.start(number.as_py())

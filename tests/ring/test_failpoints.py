@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
+import laminar_jit
 from laminar_jit.runtime import failpoints
 
 RUNTIME = Path(failpoints.__file__).parent
+PACKAGE = Path(laminar_jit.__file__).parent
 
 
 def reached(specification: str, names: list[str]) -> subprocess.CompletedProcess[str]:
@@ -55,7 +57,7 @@ def test_it_is_unarmed_without_the_variable() -> None:
 
 def test_every_name_stands_at_one_place_that_is_free_when_unarmed() -> None:
     found = []
-    for path in RUNTIME.rglob("*.py"):
+    for path in (*RUNTIME.rglob("*.py"), *PACKAGE.rglob("*.py")):
         lines = path.read_text().splitlines()
         for before, line in itertools.pairwise(lines):
             if match := re.search(r'failpoints\.reach\("([\w.]+)"\)', line):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pickle
 import time
-from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 import pytest
@@ -19,22 +18,6 @@ pytestmark = pytest.mark.spark
 
 def collect(frame: object) -> pa.Table:
     return frame.toArrow()  # type: ignore[attr-defined]
-
-
-@pytest.fixture
-def settings(spark) -> Iterator[Callable[..., None]]:
-    """Sets Arrow options of the shared session, for one test."""
-    prefix = "spark.sql.execution.arrow."
-    changed: dict[str, str] = {}
-
-    def change(**options: str) -> None:
-        for name, value in options.items():
-            changed[name] = spark.conf.get(prefix + name)
-            spark.conf.set(prefix + name, value)
-
-    yield change
-    for name, value in changed.items():
-        spark.conf.set(prefix + name, value)
 
 
 @pytest.mark.parametrize("large_types", ["true", "false"])
