@@ -8,6 +8,7 @@ last complete epoch.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -41,7 +42,9 @@ class Checkpoint:
 
     *location* is a folder, a URI of ``pyarrow.fs``, a path in *filesystem*, or a
     ``CheckpointStore``. *every* is wall-clock time, looked at between batches;
-    *every_rows* counts rows read. The newest *keep* epochs stay.
+    *every_rows* counts rows read. The newest *keep* epochs stay. A folder belongs to
+    one run at a time: a second one is refused (``CheckpointInUse``), on file systems
+    that are not local only when it comes to write an epoch the other has written.
 
     A sink that commits by epoch gives two functions. ``before_commit(epoch)`` is
     called when the epoch's results have been returned and its state is not yet
@@ -58,6 +61,8 @@ class Checkpoint:
     filesystem: fs.FileSystem | None = None
     before_commit: Callable[[int], Any] | None = None
     after_commit: Callable[[int], Any] | None = None
+    #: Asked between batches: whether an epoch is wanted at once, whatever the time.
+    wanted: Callable[[], bool] | None = None
 
     def __post_init__(self) -> None:
         if self.every is not None and parse_duration(self.every) <= 0:
@@ -89,6 +94,15 @@ class CheckpointedRun:
         self._keeps_results = keeps_results
         self._plan = plan_identity(physical)
         self._store = self._checkpoint.store()
+        # Before anything is read: to restore is also to sweep.
+        self._lock = self._store.lock()
+        try:
+            self._begin()
+        except BaseException:
+            self.close()
+            raise
+
+    def _begin(self) -> None:
         self._epoch = self._store.restore(self._plan)
         self._next = self._store.next_number()
         self._pending: list[pa.RecordBatch] = []
@@ -98,6 +112,16 @@ class CheckpointedRun:
         self._seconds = self._checkpoint.seconds
         self._time_at_barrier = time.monotonic()
         self._tell(self._checkpoint.after_commit, self.restored or 0)
+
+    def close(self) -> None:
+        """Let the next run into the folder."""
+        if self._lock is not None:
+            self._lock.close()
+
+    def holding(self, results: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """*results* of this run, which has the folder to itself until they end."""
+        with contextlib.closing(self):
+            yield from results
 
     # ── what the run begins with ────────────────────────────────────────────────────
 
@@ -155,6 +179,9 @@ class CheckpointedRun:
         position, begin = 0, self.offset
         for batch in batches:
             end = position + batch.num_rows
+            if end == position:
+                # An input that waits gives empty batches, so that epochs go on meanwhile.
+                yield batch
             start = max(begin, position)
             while start < end:
                 count = min(end - start, MOST_ROWS, self._rows_to_barrier(start))
@@ -196,6 +223,10 @@ class CheckpointedRun:
         """Whether a barrier stands behind the first *rows* rows."""
         every = self._checkpoint.every_rows
         if every is not None and rows - self._rows_at_barrier >= every:
+            return True
+        if rows == self._rows_at_barrier:
+            return False
+        if self._checkpoint.wanted is not None and self._checkpoint.wanted():
             return True
         return self._seconds is not None and time.monotonic() - self._time_at_barrier >= self._seconds
 

@@ -18,6 +18,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from . import failpoints
+from .checkpoint_lock import LOCK, FolderLock
 
 #: Tables from this size on have a file of their own, which a later epoch can refer to.
 OWN_FILE_BYTES = 1 << 16
@@ -60,6 +61,14 @@ class CheckpointFiles:
 
     def path(self, name: str) -> str:
         return f"{self.folder}/{name}"
+
+    def lock(self, location: str) -> FolderLock | None:
+        """Keep other runs out of the folder; None where the file system is not local."""
+        return FolderLock(self.path(LOCK), location) if self._local else None
+
+    def exists(self, name: str) -> bool:
+        info: fs.FileInfo = self.filesystem.get_file_info(self.path(name))
+        return info.type != fs.FileType.NotFound
 
     def names(self) -> dict[str, int]:
         """Every file there is, and its size."""

@@ -1,5 +1,6 @@
 """Epochs on disk: a run's state at its barriers, kept so that a killed run can go on.
 
+    lock                              who writes here now, see ``checkpoint_lock``
     epoch-00000000000000000007.json   manifest of epoch 7: what belongs to it, with checksums
     data-<hash>.arrow                 tables, shared by all epochs that hold the same
 
@@ -23,9 +24,10 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import fs
 
-from ..errors import CheckpointDamaged, ForeignState, InvalidPolicy
+from ..errors import CheckpointDamaged, CheckpointInUse, ForeignState, InvalidPolicy
 from . import failpoints
 from .checkpoint_files import DATA, TEMPORARY, CheckpointFiles, DamagedFile, Piece, checksum
+from .checkpoint_lock import FolderLock
 from .operators.base import Snapshot
 
 FORMAT = 1
@@ -56,7 +58,7 @@ class CheckpointStore:
     """Epochs of one run in a folder of any pyarrow file system.
 
     *location* is a path, a URI that ``pyarrow.fs`` knows, or a path in *filesystem*.
-    A folder belongs to one run at a time.
+    A folder belongs to one run at a time; ``lock`` sees to it.
     """
 
     def __init__(
@@ -83,6 +85,14 @@ class CheckpointStore:
         self.bytes_written = 0
         self._known: dict[str, Piece] = {}
         self._kept: dict[int, frozenset[str]] = {}
+
+    def lock(self) -> FolderLock | None:
+        """Keep other runs out while this one goes on, or ``CheckpointInUse``.
+
+        None on a file system that is not local. There a second run is noticed when it
+        has written the epoch this one is about to write.
+        """
+        return self._files.lock(self.location)
 
     # ── reading ─────────────────────────────────────────────────────────────────────
 
@@ -173,6 +183,11 @@ class CheckpointStore:
         *results* are what was returned since the last epoch; they become one more
         segment behind *earlier_results*.
         """
+        if self._files.exists(_manifest_name(number)):
+            raise CheckpointInUse(
+                f"epoch {number} of checkpoint {self.location} is there already, and this run did not write "
+                "it: another run writes to the same folder. End one of them; give each its own folder."
+            )
         pieces, written = self._files.write_tables(snapshot.tables, self._known)
         segments = list(earlier_results)
         if results:
