@@ -11,6 +11,9 @@ from ..errors import LaminarError
 from .cache import cache
 from .demo import demo
 from .doctor import doctor
+from .explain import explain
+from .nexmark import nexmark
+from .run import run
 
 
 class LaminarGroup(click.Group):
@@ -32,4 +35,7 @@ def laminar() -> None:
 
 laminar.add_command(demo)
 laminar.add_command(doctor)
+laminar.add_command(run)
+laminar.add_command(explain)
+laminar.add_command(nexmark)
 laminar.add_command(cache)
