@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from .ranking import desc as desc
     from .ranking import rank as rank
     from .ranking import row_number as row_number
+    from .sessions import Session as Session
     from .sql import explain_sql as explain_sql
     from .user_aggregates import aggregate as aggregate
     from .user_functions import udf as udf
@@ -113,6 +114,7 @@ _HOMES = {
     "query": ("Query", "source"),
     "ranking": ("asc", "dense_rank", "desc", "rank", "row_number"),
     "user_aggregates": ("aggregate",),
+    "sessions": ("Session",),
     "sql": ("explain_sql",),
     "user_functions": ("udf",),
     "windows": ("cumulate", "hop", "session", "tumble"),
@@ -127,6 +129,8 @@ def __getattr__(name: str) -> Any:
     if name == "sql":
         # Both a package and a function: its module is called (docs/decisions/060).
         return importlib.import_module(".sql", __name__)
+    if name == "spark":
+        return importlib.import_module(".spark", __name__)
     home = _HOME_OF.get(name)
     if home is None:
         raise AttributeError(f"module 'laminar_jit' has no attribute {name!r}")

@@ -27,6 +27,7 @@
     ├── ArithmeticRefused         strict mode: overflow or division by zero
     ├── ForeignState              a checkpoint that another plan wrote
     ├── CheckpointDamaged         a checkpoint without a whole epoch
+    ├── CheckpointInUse           a checkpoint that another run is writing
     ├── SchemaMismatch            a batch that does not fit the declared source
     └── CacheRefused              a code cache somebody else could have written
 
@@ -168,6 +169,10 @@ class ForeignState(LaminarError):
 
 class CheckpointDamaged(LaminarError):
     """A checkpoint in which no epoch is whole."""
+
+
+class CheckpointInUse(LaminarError):
+    """A checkpoint that another run is writing at this moment."""
 
 
 class SchemaMismatch(LaminarError, TypeError):

@@ -7,15 +7,17 @@ schema, before the first row is read.
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset
 
+from .async_inputs import pulled
 from .errors import PlanError, SchemaMismatch
 from .plan import Source
 from .types import DataType
@@ -36,9 +38,12 @@ _UTC = ("UTC", "Etc/UTC", "Z", "+00:00")
 
 @dataclass(frozen=True)
 class Input:
-    """Batches of one source. *rows* is their number where it is known; *bounded*: they come to an end."""
+    """Batches of one source. *rows* is their number where it is known; *bounded*: they come to an end.
 
-    batches: Iterator[pa.RecordBatch]
+    Who opens an input closes its batches.
+    """
+
+    batches: Generator[pa.RecordBatch, None, None]
     rows: int | None
     bounded: bool
 
@@ -59,12 +64,20 @@ def open_input(source: Source, given: Any, columns: Sequence[str]) -> Input:
     if isinstance(given, dict):
         table = pa.table(given)
         return Input(_checked(source, iter(table.to_batches()), columns), table.num_rows, bounded=True)
+    if isinstance(given, AsyncIterable):
+        return Input(_pulled_batches(source, given, columns), None, bounded=False)
     if isinstance(given, Iterable):
         return Input(_checked(source, _record_batches(source, given), columns), None, bounded=False)
     raise PlanError(
         f"input of source {source.name!r} is a {type(given).__name__}; expected Arrow data (pyarrow, pandas, "
-        "Polars, DuckDB), an iterator of record batches, or the path of a Parquet, CSV, JSON or Arrow file."
+        "Polars, DuckDB), an iterator of record batches, asynchronous or not, or the path of a "
+        "Parquet, CSV, JSON or Arrow file."
     )
+
+
+def is_read_once(given: Any) -> bool:
+    """Whether *given* is gone once it has been read."""
+    return isinstance(given, Iterator | AsyncIterator | pa.RecordBatchReader)
 
 
 def _open_paths(source: Source, path: str, columns: Sequence[str]) -> Input:
@@ -91,6 +104,14 @@ def _open_dataset(source: Source, dataset: Any, columns: Sequence[str]) -> Input
     return Input(batches, dataset.count_rows(), bounded=True)
 
 
+def _pulled_batches(
+    source: Source, given: AsyncIterable[Any], columns: Sequence[str]
+) -> Generator[pa.RecordBatch, None, None]:
+    # Closed here and not by whoever drops the last reference: the traceback of an error holds one.
+    with contextlib.closing(pulled(given)) as items:
+        yield from _checked(source, _record_batches(source, items), columns)
+
+
 def _record_batches(source: Source, given: Iterable[Any]) -> Iterator[pa.RecordBatch]:
     for item in given:
         if isinstance(item, pa.RecordBatch):
@@ -110,7 +131,7 @@ def _record_batches(source: Source, given: Iterable[Any]) -> Iterator[pa.RecordB
 
 def _checked(
     source: Source, batches: Iterable[pa.RecordBatch], columns: Sequence[str]
-) -> Iterator[pa.RecordBatch]:
+) -> Generator[pa.RecordBatch, None, None]:
     seen: pa.Schema | None = None
     casts: dict[int, pa.DataType] = {}
     for batch in batches:

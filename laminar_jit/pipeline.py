@@ -11,41 +11,28 @@ import contextlib
 import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, TypeGuard
 
 import pyarrow as pa
 
 from .checkpoint import Checkpoint, CheckpointedRun, Location
 from .compiler.ring0 import Ring0Run
-from .compiler.typed import COUNTERS
-from .errors import ArithmeticRefused, PlanError
-from .inputs import Input, open_input
-from .kernels import ring0 as words
-from .physical import PhysicalPlan, build_physical
-from .plan import Plan
+from .driver import Driver, Ring1, shown
+from .errors import PlanError, UnsupportedClause
+from .inputs import Input, is_read_once, open_input
+from .physical import Feed, PhysicalPlan, build_physical, build_single
+from .plan import Plan, Source
+from .progress import watched
 from .runtime.affinity import allowed_cores
 from .runtime.inline import InlineRing1
 from .runtime.operators.base import Snapshot
-from .runtime.targets import RowTarget
 from .side_outputs import SideOutputs, Sink
+from .stage_run import StageRun
 
 RING1_CHOICES = ("auto", "inline", "process")
 
 # Below this many rows, starting a process costs more than it saves.
 PROCESS_FROM_ROWS = 4_000_000
-
-
-class Ring1(Protocol):
-    """Where rows go: see ``InlineRing1`` and ``RemoteRing1``."""
-
-    def claim(self) -> RowTarget: ...
-    def commit(self, written: int, heap_position: int) -> list[pa.RecordBatch]: ...
-    def make_room(self) -> None: ...
-    def advance(self, watermark: int) -> list[pa.RecordBatch]: ...
-    def checkpoint(self, epoch: int) -> tuple[list[pa.RecordBatch], Snapshot]: ...
-    def finish(self) -> list[pa.RecordBatch]: ...
-    def counters(self) -> dict[str, int]: ...
-    def close(self) -> None: ...
 
 
 @dataclass
@@ -64,6 +51,8 @@ class RunReport:
     restored_epoch: int | None = None
     epochs_written: int = 0
     damaged_epochs: dict[int, str] = field(default_factory=dict)
+    #: Of the rows read so far; None where no delay is declared.
+    watermark: int | None = None
 
 
 class Pipeline:
@@ -74,8 +63,19 @@ class Pipeline:
         self.report = RunReport()
 
     @functools.cached_property
-    def physical(self) -> PhysicalPlan:
+    def root(self) -> Feed:
+        """The last stage of the plan, with all those it reads from."""
         return build_physical(self.plan)
+
+    @property
+    def physical(self) -> PhysicalPlan:
+        """The one stage that the plan is."""
+        return self.root if _is_single(self.root) else build_single(self.plan)
+
+    @property
+    def in_stages(self) -> bool:
+        """Whether the plan has more stages than one."""
+        return not _is_single(self.root)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -88,6 +88,8 @@ class Pipeline:
             raise PlanError(f"ring1 is {ring1!r}; expected one of {', '.join(RING1_CHOICES)}.")
         if ring1 != "auto":
             return ring1, "asked for"
+        if self.in_stages:
+            return "inline", "several stages, one after the other"
         if self.physical.aggregate is None:
             return "inline", "the query keeps no state"
         if len(allowed_cores()) < 2:
@@ -107,6 +109,7 @@ class Pipeline:
         strict: bool = False,
         side: Mapping[str, Sink] | None = None,
         checkpoint: Checkpoint | Location | None = None,
+        progress: bool = False,
     ) -> Iterator[pa.RecordBatch]:
         """Results of running over *inputs*, as they come.
 
@@ -115,29 +118,66 @@ class Pipeline:
         who takes the batches of each side output. *checkpoint*: go on behind the last
         epoch of an earlier run, and write more.
         """
+        self._check_inputs(inputs)
+        if self.in_stages:
+            return self._run_stages(inputs, ring1, endless, strict, side or {}, checkpoint)
         source = self.physical.source
-        if set(inputs) != {source.name}:
-            raise PlanError(
-                f"the query reads source {source.name!r}, but inputs were given for "
-                f"{', '.join(map(repr, inputs)) or 'nothing'}. Call run({source.name}=…)."
-            )
         opened = open_input(source, inputs[source.name], self.columns)
         aggregate = self.physical.aggregate
         if endless and not opened.bounded and aggregate is not None and source.delay is None:
-            raise PlanError(
-                f"source {source.name!r} is read without an end and declares no watermark, so no window of "
-                f"{aggregate.window or 'this query'} would ever close. Declare how late events may be: "
-                f"lj.source({source.name!r}, …, time=…, delay='5s')."
-            )
+            raise _never_closes(source, str(aggregate.window or "this query"))
         placed, reason = self.place_ring1(ring1, opened.rows, endless=endless)
         side_outputs = SideOutputs(self.physical.side_schemas, side or {}, endless=endless)
         self.report = RunReport(placed, reason)
+        if progress:
+            opened = watched(opened, self.report)
         kept = None
         if checkpoint is not None:
             side_outputs.require_sinks()
             kept = CheckpointedRun(checkpoint, self.physical, keeps_results=not endless)
             self.report.restored_epoch, self.report.damaged_epochs = kept.restored, kept.damaged
-        return self._results(opened, placed, strict, side_outputs, kept)
+        results = _closing(opened, self._results(opened, placed, strict, side_outputs, kept))
+        return results if kept is None else kept.holding(results)
+
+    def _check_inputs(self, inputs: Mapping[str, Any]) -> None:
+        names = list(dict.fromkeys(source.name for source in self.plan.sources()))
+        if set(inputs) != set(names):
+            what = f"source {names[0]!r}" if len(names) == 1 else f"sources {', '.join(map(repr, names))}"
+            raise PlanError(
+                f"the query reads {what}, but inputs were given for "
+                f"{', '.join(map(repr, inputs)) or 'nothing'}. "
+                f"Call run({', '.join(f'{name}=…' for name in names)})."
+            )
+
+    def _run_stages(
+        self,
+        inputs: Mapping[str, Any],
+        ring1: str,
+        endless: bool,
+        strict: bool,
+        side: Mapping[str, Sink],
+        checkpoint: Checkpoint | Location | None,
+    ) -> Iterator[pa.RecordBatch]:
+        placed, reason = self.place_ring1(ring1)
+        if placed != "inline" or checkpoint is not None:
+            what = "ring1='process'" if placed != "inline" else "a checkpoint"
+            raise UnsupportedClause(
+                f"{what} is not available for a query of several stages, which runs in the calling process. "
+                "Leave it out, or write out what the inputs of the last stage give and read that as a source."
+            )
+        for source in self.plan.sources():
+            if endless and source.delay is None and is_read_once(inputs[source.name]):
+                raise _never_closes(source, "this query")
+        schemas = self.root.side_schemas if isinstance(self.root, PhysicalPlan) else {}
+        side_outputs = SideOutputs(schemas, side, endless=endless)
+        run = StageRun(self.root, inputs, side_outputs, strict=strict)
+        self.report = RunReport(placed, reason)
+        return self._stage_results(run, side_outputs)
+
+    def _stage_results(self, run: StageRun, side_outputs: SideOutputs) -> Iterator[pa.RecordBatch]:
+        yield from run.results()
+        self.report.rows_in, self.report.counters = run.rows_in, dict(run.counters)
+        self.report.side_outputs = side_outputs.tables()
 
     def _results(
         self,
@@ -147,7 +187,6 @@ class Pipeline:
         side_outputs: SideOutputs,
         kept: CheckpointedRun | None,
     ) -> Iterator[pa.RecordBatch]:
-        after = self.physical.after
         if kept is not None:
             yield from kept.earlier_results()
             if kept.ended:
@@ -156,12 +195,10 @@ class Pipeline:
                 return
         with contextlib.closing(self._open_ring1(placed, side_outputs, kept)) as ring1:
             run = Ring0Run(self.physical.program, delay=self.physical.source.delay or 0)
-            for batch in self._drive(opened.batches, run, ring1, strict, kept):
-                finished = batch if after is None else after.apply(batch)
-                if finished.num_rows:
-                    if kept is not None:
-                        kept.emitted(finished)
-                    yield finished
+            for finished in shown(self.physical, self._drive(opened.batches, run, ring1, strict, kept)):
+                if kept is not None:
+                    kept.emitted(finished)
+                yield finished
             self.report.counters |= ring1.counters()
             self.report.side_outputs = side_outputs.tables()
             if kept is not None:
@@ -192,26 +229,16 @@ class Pipeline:
         strict: bool,
         kept: CheckpointedRun | None,
     ) -> Iterator[pa.RecordBatch]:
-        delay = self.physical.source.delay
         if kept is not None:
             kept.restore_ring0(run)
             batches = kept.batches(batches)
             self.report.rows_in = kept.offset
-        watermark = run.watermark
+        driver = Driver(self.physical, run, ring1, strict=strict, rows=self.report.rows_in)
         for batch in batches:
             self.report.rows_in += batch.num_rows
-            run.take(batch)
-            while not run.exhausted:
-                stop = run.fill(ring1.claim())
-                if strict:
-                    _refuse_failures(run.counters(), self.report.rows_in)
-                if stop == words.HEAP_FULL and not run.written:
-                    ring1.make_room()
-                else:
-                    yield from ring1.commit(run.written, run.heap_position)
-            if delay is not None and run.watermark > watermark:
-                watermark = run.watermark
-                yield from ring1.advance(watermark)
+            yield from driver.take(batch)
+            if self.physical.source.delay is not None:
+                self.report.watermark = run.watermark
             if kept is not None and kept.due(self.report.rows_in):
                 results, snapshot = ring1.checkpoint(kept.next_epoch)
                 # Whoever takes them has them before the epoch is written.
@@ -221,11 +248,19 @@ class Pipeline:
         self.report.counters |= run.counters()
 
 
-def _refuse_failures(counters: Mapping[str, int], rows: int) -> None:
-    failed = {name: counters[name] for name in COUNTERS if counters[name]}
-    if failed:
-        raise ArithmeticRefused(
-            f"strict mode: within the first {rows} rows "
-            + ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in failed.items())
-            + ". Filter such rows out, or run without strict=True to have NULL in their place."
-        )
+def _never_closes(source: Source, what: str) -> PlanError:
+    return PlanError(
+        f"source {source.name!r} is read without an end and declares no watermark, so no window of "
+        f"{what} would ever close. Declare how late events may be: "
+        f"lj.source({source.name!r}, …, time=…, delay='5s')."
+    )
+
+
+def _closing(opened: Input, results: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """*results*, and the input closed behind them, however they end."""
+    with contextlib.closing(opened.batches):
+        yield from results
+
+
+def _is_single(root: Feed) -> TypeGuard[PhysicalPlan]:
+    return isinstance(root, PhysicalPlan) and root.feed is None

@@ -16,10 +16,10 @@ import pyarrow as pa
 from .compiler.aggregate_functions import result_type
 from .compiler.typed import Node, column
 from .emit import CHANGES, FINAL, ON_WINDOW_CLOSE, WEIGHT
-from .errors import PlanError, TypeMismatch, UnknownColumn
+from .errors import PlanError, TypeMismatch, UnknownColumn, UnsupportedClause
 from .late import DROP, EVENT_TIME, LatePolicy
 from .types import DataType
-from .windows import Window, format_duration
+from .windows import Window, Within, format_duration
 
 #: Column name to its type and whether it can be NULL, in order.
 Schema = Mapping[str, tuple[DataType, bool]]
@@ -27,9 +27,8 @@ Schema = Mapping[str, tuple[DataType, bool]]
 WINDOW_START = "window_start"
 WINDOW_END = "window_end"
 
-JOIN_KINDS = ("inner", "left", "right", "full")
-
-_WINDOW_COLUMNS: Schema = {name: (DataType("timestamp"), False) for name in (WINDOW_START, WINDOW_END)}
+#: What every windowed result begins with.
+WINDOW_COLUMNS: Schema = {name: (DataType("timestamp"), False) for name in (WINDOW_START, WINDOW_END)}
 
 
 class Plan:
@@ -37,6 +36,8 @@ class Plan:
 
     schema: Schema
     inputs: tuple[Plan, ...] = ()
+    #: Whether its rows are others than those of its input, so that what is below is not seen from above.
+    regroups = False
 
     def describe(self) -> str:
         """One line for ``explain``."""
@@ -51,6 +52,10 @@ class Plan:
     def sources(self) -> tuple[Source, ...]:
         """The distinct sources below, in order of first use."""
         return tuple(dict.fromkeys(node for node in self.walk() if isinstance(node, Source)))
+
+    def source_names(self) -> tuple[str, ...]:
+        """Names of the sources, once for each time that one is read."""
+        return tuple(node.name for node in self.walk() if isinstance(node, Source))
 
 
 @dataclass(frozen=True)
@@ -150,6 +155,7 @@ class KeyBy(Plan):
 
     input: Plan
     keys: tuple[tuple[str, Node], ...]
+    regroups = True
 
     @property
     def inputs(self) -> tuple[Plan, ...]:  # type: ignore[override]
@@ -213,13 +219,9 @@ class WindowAggregate(Plan):
     def __post_init__(self) -> None:
         if not self.aggregates:
             raise PlanError("agg takes at least one aggregate, as in agg(n=lj.count()).")
-        if self.window is not None and self.window.time is not None:
-            require_timestamp(self.input.schema, self.window.time, f"time of {self.window}")
-        elif self.window is not None and self.sources()[0].time is None:
-            raise PlanError(
-                f"{self.window} needs an event time, and source {self.sources()[0].name!r} declares none. "
-                "Name the timestamp column: lj.source(…, time='ts') or the window's time='ts'."
-            )
+        if self.window is not None:
+            require_event_time(self.input.input, self.window)
+        require_final(self.input, "an aggregate")
         names = [name for name, _ in self.keys] + [name for name, _ in self.aggregates]
         reject_doubles([WINDOW_START, WINDOW_END, *names] if self.window else names, "group_by and agg")
         if self.late != DROP and self.window is None:
@@ -236,7 +238,7 @@ class WindowAggregate(Plan):
 
     @functools.cached_property
     def schema(self) -> Schema:  # type: ignore[override]
-        columns = dict(_WINDOW_COLUMNS) if self.window is not None else {}
+        columns = dict(WINDOW_COLUMNS) if self.window is not None else {}
         columns |= {name: (node.type, node.nullable) for name, node in self.keys}
         columns |= {name: (call.type, call.nullable) for name, call in self.aggregates}
         if self.emit == CHANGES:
@@ -266,61 +268,10 @@ class WindowAggregate(Plan):
         return self.input.keys
 
 
-@dataclass(frozen=True)
-class WindowJoin(Plan):
-    """Pairs of rows of two inputs that fall into the same window and have equal *keys*.
-
-    *how* is inner, left, right or full; the side that may be missing becomes nullable.
-    """
-
-    left: Plan
-    right: Plan
-    window: Window
-    keys: tuple[str, ...]
-    how: str = "inner"
-
-    def __post_init__(self) -> None:
-        if self.how not in JOIN_KINDS:
-            raise PlanError(f"join is {self.how!r}; expected one of {', '.join(JOIN_KINDS)}.")
-        for key in self.keys:
-            left, right = find_column(self.left.schema, key), find_column(self.right.schema, key)
-            if left.type != right.type:
-                raise TypeMismatch(
-                    f"join key {key!r} is {left.type} on the left and {right.type} on the right. "
-                    "Cast one of them first."
-                )
-        reject_doubles([WINDOW_START, WINDOW_END, *self.left.schema, *self._right_only], "join")
-
-    @property
-    def inputs(self) -> tuple[Plan, ...]:  # type: ignore[override]
-        return (self.left, self.right)
-
-    @property
-    def _right_only(self) -> list[str]:
-        return [name for name in self.right.schema if name not in self.keys]
-
-    @functools.cached_property
-    def schema(self) -> Schema:  # type: ignore[override]
-        columns = dict(_WINDOW_COLUMNS)
-        left_missing, right_missing = self.how in ("right", "full"), self.how in ("left", "full")
-        for name, (kind, nullable) in self.left.schema.items():
-            missing = left_missing and name not in self.keys
-            columns[name] = (kind, nullable or missing)
-        for key in self.keys:
-            columns[key] = (columns[key][0], columns[key][1] or self.right.schema[key][1])
-        for name in self._right_only:
-            kind, nullable = self.right.schema[name]
-            columns[name] = (kind, nullable or right_missing)
-        return columns
-
-    def describe(self) -> str:
-        return f"WindowJoin {self.how} {self.window} on {', '.join(self.keys) or 'the window alone'}"
-
-
 def aggregate_below(plan: Plan) -> WindowAggregate | None:
     """The windowed aggregate whose results *plan* filters, projects or orders."""
     while not isinstance(plan, WindowAggregate):
-        if len(plan.inputs) != 1 or isinstance(plan, KeyBy):
+        if len(plan.inputs) != 1 or plan.regroups:
             return None
         (plan,) = plan.inputs
     return plan
@@ -365,6 +316,49 @@ def require_timestamp(schema: Schema, name: str, what: str) -> Node:
             "or declare the column as 'timestamp[us]'."
         )
     return node
+
+
+def base_of(plan: Plan) -> Plan:
+    """What the filters and projections of *plan* stand on."""
+    while isinstance(plan, Filter | Project):
+        plan = plan.input
+    return plan
+
+
+def require_event_time(plan: Plan, window: Window) -> None:
+    """Refuse *window* over rows that have no time for it."""
+    if isinstance(window, Within):
+        return
+    if window.time is not None:
+        require_timestamp(plan.schema, window.time, f"time of {window}")
+        return
+    base = base_of(plan)
+    if not isinstance(base, Source):
+        raise PlanError(
+            f"{window} over the rows of {base.describe()} needs a time: name one of its columns, as in "
+            "time='window_end'. To stay in the windows there are, group by window_start and window_end."
+        )
+    if base.time is None:
+        raise PlanError(
+            f"{window} needs an event time, and source {base.name!r} declares none. "
+            "Name the timestamp column: lj.source(…, time='ts') or the window's time='ts'."
+        )
+
+
+def require_final(plan: Plan, what: str) -> None:
+    """Refuse to build *what* on results that may still be taken back, or whose late rows go elsewhere."""
+    for node in plan.walk():
+        if not isinstance(node, WindowAggregate):
+            continue
+        if node.emit not in (ON_WINDOW_CLOSE, FINAL) or node.allowed_lateness:
+            raise UnsupportedClause(
+                f"{what} over {node.describe()} is not available: results that may change later cannot be "
+                f"counted on. Use EMIT {ON_WINDOW_CLOSE} below it, without allowed lateness."
+            )
+        if node.late.channel is not None:
+            raise UnsupportedClause(
+                f"{what} over an aggregate with late({node.late}) is not available; use lj.drop() there."
+            )
 
 
 def arrow_schema(schema: Schema) -> pa.Schema:

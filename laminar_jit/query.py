@@ -7,8 +7,8 @@ Each step checks its expressions against the schema it sees and returns a new
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, overload
 
 import pyarrow as pa
 
@@ -19,6 +19,7 @@ from .durations import Duration, parse_duration
 from .emit import emission_spec, normalised
 from .errors import PlanError, TypeMismatch
 from .expressions import Expr, col, lit
+from .joining import join_plan, same_window, union_plan
 from .late import LatePolicy
 from .over_aggregate import project, replace_aggregate
 from .plan import (
@@ -33,13 +34,15 @@ from .plan import (
 )
 from .plan_ranking import RankCall, SortKey, WindowRank, WindowTop
 from .ranking import Order, Ranking, orders
+from .stage_time import timed
 from .types import DataType
 from .windows import Window
 
 if TYPE_CHECKING:
     from .checkpoint import Checkpoint, Location
-    from .pipeline import Pipeline
+    from .pipeline import Pipeline, RunReport
     from .side_outputs import Sink
+    from .sinks.writing import Target
 
 
 def source(
@@ -119,10 +122,43 @@ class Query:
         )
 
     def group_by(self, *keys: Expr | str, window: Window | None = None, **named: Any) -> GroupedQuery:
-        """Group by keys and a window; ``agg`` follows."""
+        """Group by keys and a window; ``agg`` follows.
+
+        Over windowed results, the keys ``window_start`` and ``window_end`` keep the windows there are.
+        """
         if window is not None and not isinstance(window, Window):
             raise PlanError(f"window is {window!r}; expected lj.tumble('10s') or another window.")
-        return GroupedQuery(self, self._named(keys, named, "group_by"), window)
+        given = self._named(keys, named, "group_by")
+        if window is None:
+            given, window = same_window(self.plan, given)
+        return GroupedQuery(self, given, timed(self.plan, window))
+
+    def join(
+        self,
+        other: Query,
+        on: str | Sequence[str] = (),
+        *,
+        window: Window | None = None,
+        how: str = "inner",
+        suffix: str = "_right",
+    ) -> Query:
+        """Pairs of rows of both queries with equal *on* in the same window.
+
+        *window* is given to the rows of both; without it both must be results of the same
+        window already. *how* is inner, left, right or full. Columns of *other* whose name is
+        taken get *suffix*. NULL equals nothing.
+        """
+        if not isinstance(other, Query):
+            raise TypeMismatch(f"join was given {other!r}; expected another query.")
+        names = (on,) if isinstance(on, str) else tuple(on)
+        return Query(join_plan(self.plan, other.plan, names, window, how, suffix))
+
+    def union(self, *others: Query) -> Query:
+        """The rows of this query and of *others*, which have the same columns."""
+        for other in others:
+            if not isinstance(other, Query):
+                raise TypeMismatch(f"union was given {other!r}; expected another query.")
+        return Query(union_plan(self.plan, *(other.plan for other in others)))
 
     def emit(self, strategy: str) -> Query:
         """Say when results are emitted.
@@ -167,15 +203,40 @@ class Query:
 
         return Pipeline(self.plan)
 
+    @overload
     def run(
         self,
         *,
+        sink: None = None,
         ring1: str = "auto",
         strict: bool = False,
         side: Mapping[str, Sink] | None = None,
         checkpoint: Checkpoint | Location | None = None,
         **inputs: Any,
-    ) -> pa.Table:
+    ) -> pa.Table: ...
+
+    @overload
+    def run(
+        self,
+        *,
+        sink: Target,
+        ring1: str = "auto",
+        strict: bool = False,
+        side: Mapping[str, Target] | None = None,
+        checkpoint: Checkpoint | Location | None = None,
+        **inputs: Any,
+    ) -> RunReport: ...
+
+    def run(
+        self,
+        *,
+        sink: Target | None = None,
+        ring1: str = "auto",
+        strict: bool = False,
+        side: Mapping[str, Any] | None = None,
+        checkpoint: Checkpoint | Location | None = None,
+        **inputs: Any,
+    ) -> pa.Table | RunReport:
         """Run over *inputs*, given by source name, to their end; the whole result.
 
         With *strict*, overflow, division by zero and casts that do not fit raise
@@ -186,8 +247,29 @@ class Query:
         With *checkpoint* (a folder, or ``lj.Checkpoint``) a run that was killed goes
         on where its last epoch stands when it is called again over the same inputs,
         and returns what an undisturbed run would have.
+
+        With *sink* the results go there and the report of the run comes back. A path is a file by
+        its ending (``.parquet``, ``.csv``, ``.jsonl``, ``.arrow``), there when the run has ended or not at
+        all; beside a checkpoint it is a folder with a file for each epoch, in which a killed
+        run that is called again leaves each result once. A function takes record batches.
+        *side* may then name sinks of any kind too. See docs/sinks.md.
         """
-        batches = self.pipeline.run(inputs, ring1=ring1, strict=strict, side=side, checkpoint=checkpoint)
+        if sink is not None:
+            from .sinks.writing import write
+
+            return write(
+                self.pipeline,
+                self.schema,
+                sink,
+                inputs,
+                ring1=ring1,
+                strict=strict,
+                side=side or {},
+                checkpoint=checkpoint,
+            )
+        batches = self.pipeline.run(
+            inputs, ring1=ring1, strict=strict, side=side, checkpoint=checkpoint, progress=True
+        )
         return pa.Table.from_batches(batches, schema=self.schema)
 
     def stream(

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 from .compiler.folding import fold
 from .compiler.typed import Node, column, columns_of
-from .errors import UnsupportedClause
 from .plan import Filter, Plan, Project, Schema, Source
 
 
@@ -25,6 +24,8 @@ class Stage:
     source: Source
     predicates: tuple[Node, ...]
     columns: Mapping[str, Node]
+    #: Whose rows *source* stands for: itself, or a stage of its own.
+    base: Plan
 
     def rewrite(self, node: Node) -> Node:
         """*node*, written over this stage's columns, in terms of the source's columns."""
@@ -36,24 +37,28 @@ class Stage:
         return {name: column for name, column in self.source.schema.items() if name in used}
 
 
+#: The source that stands for the rows of another stage. No input has this name.
+STAGE = "\0stage"
+
+
 def fuse(plan: Plan) -> Stage:
-    """The stage that *plan*, a chain of filters and projections over a source, amounts to."""
-    if isinstance(plan, Source):
-        columns = {name: column(name, kind, nullable) for name, kind, nullable in plan.columns}
-        return Stage(plan, (), columns)
+    """The stage that *plan*, a chain of filters and projections, amounts to over what it stands on."""
     if isinstance(plan, Filter):
         below = fuse(plan.input)
         added = [part for part in _conjuncts(below.rewrite(plan.predicate)) if not _is_true(part)]
-        return Stage(below.source, tuple(dict.fromkeys((*below.predicates, *added))), below.columns)
+        predicates = tuple(dict.fromkeys((*below.predicates, *added)))
+        return Stage(below.source, predicates, below.columns, below.base)
     if isinstance(plan, Project):
         below = fuse(plan.input)
-        return Stage(
-            below.source, below.predicates, {name: below.rewrite(node) for name, node in plan.columns}
-        )
-    raise UnsupportedClause(
-        f"{plan.describe()} cannot stand below another windowed aggregate. "
-        "Write its result out and read it as a source of its own."
-    )
+        columns = {name: below.rewrite(node) for name, node in plan.columns}
+        return Stage(below.source, below.predicates, columns, below.base)
+    source = plan if isinstance(plan, Source) else stage_source(plan)
+    return Stage(source, (), {name: column(name, kind, null) for name, kind, null in source.columns}, plan)
+
+
+def stage_source(plan: Plan) -> Source:
+    """The rows of *plan* as a source for what is above."""
+    return Source(STAGE, tuple((name, kind, null) for name, (kind, null) in plan.schema.items()), None, None)
 
 
 def substitute(node: Node, columns: Mapping[str, Node], done: dict[Node, Node] | None = None) -> Node:

@@ -85,6 +85,29 @@ class Session(Window):
         return f"session({format_duration(self.gap)})"
 
 
+@dataclass(frozen=True)
+class Within(Window):
+    """The windows that the rows have already: *window* gave them.
+
+    For the operator they are panes that end where those windows end; a row
+    stands at the last microsecond of its own.
+    """
+
+    window: Tumble | Hop | Cumulate
+
+    def to_spec(self) -> dict[str, Any]:
+        window = self.window
+        step = window.size
+        if isinstance(window, Hop):
+            step = window.slide
+        elif isinstance(window, Cumulate):
+            step = window.step
+        return {"kind": "tumble", "size": step, "offset": (window.offset + window.size) % step}
+
+    def __str__(self) -> str:
+        return f"the same {self.window}"
+
+
 def tumble(size: Duration, *, offset: Duration = 0, time: str | None = None) -> Tumble:
     """Fixed windows of *size*, the first starting at *offset* past 1970-01-01."""
     return Tumble(time, _positive("tumble size", size), parse_duration(offset))

@@ -64,8 +64,15 @@ class InlineRing1:
         """Process the first *written* rows; the results that became due."""
         if not written:
             return []
-        whole = written == len(self._rows)
-        batch = self._whole if whole else RowBatch(self._rows[:written], self._heap, self._heap_mask)
+        return self.process(self.written(written))
+
+    def written(self, count: int) -> RowBatch:
+        """The first *count* rows of the buffer."""
+        whole = count == len(self._rows)
+        return self._whole if whole else RowBatch(self._rows[:count], self._heap, self._heap_mask)
+
+    def process(self, batch: RowBatch) -> list[pa.RecordBatch]:
+        """Process rows, which may stand in another's buffer; the results that became due."""
         results = self._operator.process(batch)
         for channel, batches in self._operator.side_outputs().items():
             for aside in batches:

@@ -65,6 +65,10 @@ class Scope:
         find_column(self.schema, name)
         raise UnknownColumn(f"no column {name!r} here.")  # find_column has raised already
 
+    def shown(self, column: exp.Column) -> str:
+        """What an output column that is *column* is called."""
+        return self.resolve(column)
+
 
 def translate(expression: exp.Expr, scope: Scope) -> Expr:
     """*expression* over the columns of *scope*."""

@@ -14,7 +14,7 @@ def output_name(item: exp.Expr, scope: Scope | None = None) -> str:
     if isinstance(item, exp.Alias):
         return item.alias
     if isinstance(item, exp.Column):
-        return item.name if scope is None else scope.resolve(item)
+        return item.name if scope is None else scope.shown(item)
     if is_bound(item):
         return BOUNDS[function_name(item)]
     if isinstance(item, exp.Anonymous):

@@ -1,30 +1,34 @@
-"""From a parsed SELECT over one source to a ``Query`` of the Python API."""
+"""From a parsed SELECT to a ``Query`` of the Python API."""
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from sqlglot import exp
 
 from ..aggregates import Aggregate, count
 from ..emit import CHANGES, WEIGHT
-from ..errors import PlanError, UnsupportedClause
+from ..errors import PlanError, UnknownColumn, UnsupportedClause
 from ..expressions import Expr, col
+from ..late import side_output
 from ..plan import WINDOW_END, WINDOW_START, WindowAggregate
+from ..plan_joins import Windowed, window_of
 from ..query import Query
+from ..windows import Session, Window
 from .aggregates import is_aggregate
 from .dialect import Statement, interval_text, to_text
 from .expressions import NotOnRings, Scope, translate
 from .grouping import Grouping
+from .joins import join, union
 from .names import output_name
+from .relations import Relation, aliases
 from .windows import WindowCall, has_windows, is_window, table_function
 
 _ON_RINGS = (
     "expressions",
     "from_",
     "where",
+    "joins",
     "group",
     "having",
     "distinct",
@@ -32,19 +36,6 @@ _ON_RINGS = (
     "hint",
     "operation_modifiers",
 )
-
-
-@dataclass(frozen=True)
-class Relation:
-    """What FROM gives: a query, the names its columns may be taken from, and a table function's window."""
-
-    query: Query
-    aliases: frozenset[str]
-    window: WindowCall | None = None
-
-    @property
-    def scope(self) -> Scope:
-        return Scope(self.query.plan.schema, self.aliases)
 
 
 class Planner:
@@ -55,11 +46,37 @@ class Planner:
         self._statement = statement
 
     def plan(self, node: exp.Expr) -> Query:
-        """The query of *node*, a SELECT."""
+        """The query of *node*, a SELECT or a UNION ALL of them; EMIT and its kin apply to the outermost."""
+        return self._plan(node, outermost=True)
+
+    def _plan(self, node: exp.Expr, *, outermost: bool = False) -> Query:
         if isinstance(node, exp.Subquery) and not node.alias:
-            return self.plan(node.this)
+            return self._plan(node.this, outermost=outermost)
+        if isinstance(node, exp.Union) and not node.args.get("distinct"):
+            extra = [name for name in ("order", "limit", "offset", "with_", "by_name") if node.args.get(name)]
+            if extra:
+                raise NotOnRings(f"{_CLAUSES.get(extra[0], extra[0].upper())} of a UNION ALL")
+            return union(self._plan(node.left), self._plan(node.right))
         if not isinstance(node, exp.Select):
             raise NotOnRings(f"{type(node).__name__.upper()} is a set operation")
+        self._check_clauses(node)
+        relation = self._from(node)
+        where = node.args.get("where")
+        if where is not None and any(is_aggregate(each) for each in where.walk()):
+            raise PlanError(f"{to_text(where)}: WHERE is about rows, before they are grouped; use HAVING.")
+        grouped = node.args.get("group") or _has_aggregates(node)
+        if relation.window is not None and not grouped:
+            relation = _windowed(relation)
+        if where is not None:
+            relation = relation.over(relation.query.filter(translate(where.this, relation.scope)))
+        if grouped:
+            return self._aggregated(node, relation, outermost)
+        if node.args.get("having"):
+            raise PlanError("HAVING needs GROUP BY or an aggregate; for single rows use WHERE.")
+        projected = relation.query.select(*self._columns(node, relation))
+        return self._distinct(projected, outermost) if node.args.get("distinct") else projected
+
+    def _check_clauses(self, node: exp.Select) -> None:
         for name, given in node.args.items():
             if given and name not in _ON_RINGS:
                 raise NotOnRings(
@@ -73,27 +90,6 @@ class Planner:
         ]
         if any(part.find(exp.Query) is not None for part in parts):
             raise NotOnRings("a subquery in an expression is not available on the rings")
-        relation = self._from(node)
-        query = relation.query
-        where = node.args.get("where")
-        if where is not None:
-            if any(is_aggregate(each) for each in where.walk()):
-                raise PlanError(
-                    f"{to_text(where)}: WHERE is about rows, before they are grouped; use HAVING."
-                )
-            query = query.filter(translate(where.this, relation.scope))
-            relation = Relation(query, relation.aliases, relation.window)
-        if node.args.get("group") or _has_aggregates(node):
-            return self._aggregated(node, relation)
-        if relation.window is not None:
-            raise NotOnRings(
-                f"FROM {relation.window.kind}(…) without GROUP BY {WINDOW_START}, {WINDOW_END} "
-                "and an aggregate"
-            )
-        if node.args.get("having"):
-            raise PlanError("HAVING needs GROUP BY or an aggregate; for single rows use WHERE.")
-        projected = query.select(*self._columns(node, relation))
-        return self._distinct(projected) if node.args.get("distinct") else projected
 
     # FROM.
 
@@ -101,13 +97,20 @@ class Planner:
         origin = node.args.get("from_")
         if origin is None:
             raise NotOnRings("a SELECT without FROM")
-        return self._relation(origin.this)
+        relation = self._relation(origin.this)
+        for each in node.args.get("joins") or []:
+            left, right = (
+                _windowed(side) if side.window is not None else side
+                for side in (relation, self._relation(each.this))
+            )
+            relation = join(left, right, each)
+        return relation
 
     def _relation(self, node: exp.Expr) -> Relation:
         if node.args.get("joins") or node.args.get("laterals") or node.args.get("pivots"):
             raise NotOnRings("JOIN is not available on the rings")
         if isinstance(node, exp.Subquery):
-            return Relation(self.plan(node.this), _aliases(node.alias))
+            return Relation(self._plan(node.this), aliases(node.alias))
         if isinstance(node, exp.Table) and isinstance(node.this, exp.Anonymous):
             if not is_window(node.this):
                 raise UnsupportedClause(
@@ -116,10 +119,10 @@ class Planner:
                 )
             table, window = table_function(node.this)
             inner = self._table(table.name)
-            return Relation(inner.query, _aliases(node.alias) or inner.aliases, window)
+            return Relation(inner.query, aliases(node.alias) or inner.aliases, window)
         if isinstance(node, exp.Table):
             inner = self._table(node.name)
-            return Relation(inner.query, _aliases(node.alias) or inner.aliases)
+            return Relation(inner.query, aliases(node.alias) or inner.aliases)
         raise NotOnRings(f"FROM {to_text(node)} is not available on the rings")
 
     def _table(self, name: str) -> Relation:
@@ -130,7 +133,7 @@ class Planner:
                 f"no input {name!r}: the query was given {known}. Pass it by name, as in "
                 f"lj.sql(…, {name}=table)."
             )
-        return Relation(found, _aliases(name))
+        return Relation(found, aliases(name))
 
     # Columns.
 
@@ -142,57 +145,51 @@ class Planner:
             ):
                 if isinstance(item, exp.Star) and any(item.args.values()):
                     raise NotOnRings(f"{to_text(item)} is not available on the rings")
-                columns += [col(name) for name in relation.query.plan.schema]
+                columns += _starred(item, relation)
                 continue
             name = output_name(item, relation.scope)
             columns.append(translate(item.unalias(), relation.scope).alias(name))
         return columns
 
-    def _distinct(self, projected: Query) -> Query:
+    def _distinct(self, projected: Query, outermost: bool) -> Query:
         names = list(projected.plan.schema)
-        self._refuse_nesting(projected)
+        _refuse_other_windows(projected, names)
         grouped = projected.group_by(*names).agg(**{_free("rows", names): count()})
-        return self._finished(grouped).select(*names)
+        return (self._finished(grouped) if outermost else grouped).select(*names)
 
     # Aggregates.
 
-    def _aggregated(self, node: exp.Select, relation: Relation) -> Query:
+    def _aggregated(self, node: exp.Select, relation: Relation, outermost: bool) -> Query:
         if node.args.get("distinct"):
             raise NotOnRings("SELECT DISTINCT over an aggregate is not available on the rings")
-        self._refuse_nesting(relation.query)
         grouping = Grouping(node, relation.scope, relation.window)
         query = relation.query
         window = None
         if grouping.window is not None:
-            time = translate(grouping.window.time, relation.scope)
-            name = time.output_name
-            if time.operation != "column":
-                name = _free("event_time", list(query.plan.schema))
-                query = query.with_columns(time.alias(name))
-            window = grouping.window.window(name)
+            query, window = _with_time(relation, grouping.window)
         elif not grouping.keys:
             raise NotOnRings("an aggregate over all rows gives one row even over none")
         aggregates: dict[str, Aggregate] = grouping.aggregates or {
             _free("rows", list(grouping.keys)): count()
         }
         keys = [key.alias(name) for name, key in grouping.keys.items()]
-        query = self._finished(query.group_by(*keys, window=window).agg(**aggregates))
+        if window is None:
+            _refuse_other_windows(query, [key.output_name for key in keys])
+        query = query.group_by(*keys, window=window).agg(**aggregates)
+        if outermost:
+            query = self._finished(query)
         scope = Scope(query.plan.schema)
         having = grouping.having
         if having is not None:
             query = query.filter(translate(having, scope))
         columns = [translate(item, scope).alias(name) for name, item in grouping.outputs]
-        if self._statement.emit == CHANGES:
+        if outermost and self._statement.emit == CHANGES:
             columns.append(col(WEIGHT))
         if [column.output_name for column in columns] == list(query.plan.schema) and all(
             column.operation == "column" and column.value == column.output_name for column in columns
         ):
             return query
         return query.select(*columns)
-
-    def _refuse_nesting(self, query: Query) -> None:
-        if any(isinstance(each, WindowAggregate) for each in query.plan.walk()):
-            raise NotOnRings("an aggregate over the results of an aggregate is not available on the rings")
 
     def _finished(self, query: Query) -> Query:
         statement = self._statement
@@ -201,11 +198,6 @@ class Planner:
         if statement.lateness is not None:
             query = query.allow_lateness(interval_text(statement.lateness))
         if statement.late_to is not None:
-            side_output = getattr(importlib.import_module("laminar_jit"), "side_output", None)
-            if side_output is None or not hasattr(query, "late"):
-                raise UnsupportedClause(
-                    f"LATE DATA TO {statement.late_to} is not available; late rows are dropped and counted."
-                )
             query = query.late(side_output(statement.late_to))
         return query
 
@@ -213,8 +205,45 @@ class Planner:
 _CLAUSES = {"order": "ORDER BY", "joins": "JOIN", "with_": "WITH", "windows": "WINDOW", "laterals": "LATERAL"}
 
 
-def _aliases(name: str) -> frozenset[str]:
-    return frozenset([name.lower()]) if name else frozenset()
+def _with_time(relation: Relation, call: WindowCall) -> tuple[Query, Window]:
+    """The query, with a column for the time of *call* where that is computed, and the window over it."""
+    query = relation.query
+    time = translate(call.time, relation.scope)
+    name = time.output_name
+    if time.operation != "column":
+        name = _free("event_time", list(query.plan.schema))
+        query = query.with_columns(time.alias(name))
+    return query, call.window(name)
+
+
+def _windowed(relation: Relation) -> Relation:
+    """The rows of a table function, each with its windows."""
+    assert relation.window is not None
+    query, window = _with_time(relation, relation.window)
+    if isinstance(window, Session):
+        raise NotOnRings(f"FROM SESSION(…) without GROUP BY {WINDOW_START}, {WINDOW_END} and an aggregate")
+    return Relation(Query(Windowed(query.plan, window)), relation.aliases)
+
+
+def _starred(item: exp.Expr, relation: Relation) -> list[Expr]:
+    """The columns that * or a.* stands for."""
+    if not relation.names:
+        return [col(name) for name in relation.query.plan.schema]
+    tables = [item.table.lower()] if isinstance(item, exp.Column) else list(relation.names)
+    unknown = [table for table in tables if table not in relation.names]
+    if unknown:
+        raise UnknownColumn(f"no table {unknown[0]!r} here to take {to_text(item)} from.")
+    return [col(column).alias(name) for table in tables for name, column in relation.names[table].items()]
+
+
+def _refuse_other_windows(query: Query, names: list[str]) -> None:
+    """Without a window of its own, an aggregate over results must stay in the windows they have."""
+    stays = window_of(query.plan) is not None and {WINDOW_START, WINDOW_END} <= {*names}
+    if not stays and any(isinstance(node, WindowAggregate | Windowed) for node in query.plan.walk()):
+        raise NotOnRings(
+            "an aggregate over windowed rows is on the rings where it groups by "
+            f"{WINDOW_START} and {WINDOW_END}"
+        )
 
 
 def _has_aggregates(node: exp.Select) -> bool:

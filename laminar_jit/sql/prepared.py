@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset
 
+from ..durations import Duration
 from ..errors import PlanError, TypeMismatch
 from ..inputs import _FORMATS
 from ..query import Query, source
@@ -20,8 +21,10 @@ from ..types import DataType
 class PreparedInput:
     """One input: its schema, and its data for either route. Streams are kept if read twice."""
 
-    def __init__(self, name: str, given: Any) -> None:
+    def __init__(self, name: str, given: Any, watermark: tuple[str, Duration] | None = None) -> None:
+        """*watermark*: the event time, and how late events may be."""
         self.name = name
+        self._watermark = watermark
         self.bounded = True
         self._given = given
         if isinstance(given, str | os.PathLike):
@@ -62,7 +65,8 @@ class PreparedInput:
             except TypeMismatch:
                 continue
             fields.append(field)
-        return source(self.name, pa.schema(fields))
+        time, delay = self._watermark or (None, None)
+        return source(self.name, pa.schema(fields), time=time, delay=delay)
 
     def data(self) -> Any:
         """For a run on the rings."""

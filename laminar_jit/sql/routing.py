@@ -14,8 +14,10 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from ..emit import ON_WINDOW_CLOSE
+from ..emit import FINAL, ON_WINDOW_CLOSE
 from ..errors import PlanError, UnsupportedClause
+from ..plan import WindowAggregate, aggregate_below
+from ..plan_joins import WindowJoin
 from ..query import Query
 from .datafusion_route import DataFusionQuery
 from .dialect import Statement, parse, to_text
@@ -44,15 +46,22 @@ def run(text: str, inputs: Mapping[str, Any], *, ring1: str = "auto", strict: bo
     route = plan(statement, prepared)
     if statement.explain:
         return pa.table({"plan": describe(route).splitlines()})
+    return run_route(route, prepared, ring1=ring1, strict=strict)
+
+
+def run_route(
+    route: Route, prepared: Mapping[str, PreparedInput], *, ring1: str = "auto", strict: bool = False
+) -> pa.Table:
+    """The whole result of a planned query."""
     results = {}
-    readers = [query.plan.sources()[0].name for query, _ in route.parts.values()]
+    readers = [name for query, _ in route.parts.values() for name in query.plan.source_names()]
     readers += route.rest.inputs if route.rest is not None else []
     for name in readers:
         if readers.count(name) > 1:
             prepared[name].keep()
     for part, (query, _) in route.parts.items():
-        name = query.plan.sources()[0].name
-        results[part] = query.run(ring1=ring1, strict=strict, **{name: prepared[name].data()})
+        data = {name: prepared[name].data() for name in query.plan.source_names()}
+        results[part] = query.run(ring1=ring1, strict=strict, **data)
     if route.rest is None:
         return next(iter(results.values()))
     tables = {name: prepared[name].table() for name in route.rest.inputs}
@@ -64,11 +73,14 @@ def explain(text: str, inputs: Mapping[str, Any]) -> str:
     return describe(plan(parse(text), {name: PreparedInput(name, given) for name, given in inputs.items()}))
 
 
-def describe(route: Route) -> str:
-    """*route* as text."""
+def describe(route: Route, *, codegen: bool = False) -> str:
+    """*route* as text, with *codegen* the generated kernels too."""
     lines = []
     for name, (query, reason) in route.parts.items():
-        lines += [f"{name}: rings ({reason})", *(f"  {line}" for line in query.explain().splitlines())]
+        lines += [
+            f"{name}: rings ({reason})",
+            *(f"  {line}" for line in query.explain(codegen=codegen).splitlines()),
+        ]
     if route.rest is not None:
         what = "the rest" if route.parts else "query"
         lines += [f"{what}: DataFusion ({route.reason})", f"  {route.rest.text}"]
@@ -79,12 +91,7 @@ def plan(statement: Statement, prepared: Mapping[str, PreparedInput]) -> Route:
     """Decide where each part of *statement* runs; what can run nowhere is refused by name."""
     sources = {name: given.query() for name, given in prepared.items()}
     query = _without_ctes(statement.query)
-    used = {table.name.lower() for table in query.find_all(exp.Table) if table.name}
-    used |= {
-        call.expressions[0].name.lower()
-        for call in query.find_all(exp.Anonymous)
-        if is_window(call) and call.expressions
-    }
+    used = _tables(query)
     unused = [name for name in sources if name.lower() not in used]
     if unused:
         raise PlanError(
@@ -99,21 +106,62 @@ def plan(statement: Statement, prepared: Mapping[str, PreparedInput]) -> Route:
     return Route({"query": (whole, _reason(whole))})
 
 
-def _reason(query: Query) -> str:
-    from ..plan import WindowAggregate
+def plan_stream(statement: Statement, sources: Mapping[str, Query]) -> Query:
+    """*statement* over the *sources* of a session, which have no end: on the rings, or not at all."""
+    query = _without_ctes(statement.query)
+    try:
+        whole = Planner(sources, statement).plan(query)
+    except NotOnRings as problem:
+        raise UnsupportedClause(
+            f"{problem}, and a stream of a session runs nowhere else: DataFusion needs inputs that end. "
+            "Take that clause out, and apply it to what read() returns."
+        ) from None
+    _check_emit(statement, whole)
+    return whole
 
-    for node in query.plan.walk():
-        if isinstance(node, WindowAggregate):
-            return "a windowed aggregate" if node.window is not None else "an aggregate by key"
+
+def tables_read(text: str) -> set[str]:
+    """The inputs that the query *text* names, in lower case."""
+    return _tables(_without_ctes(parse(text).query))
+
+
+def _tables(query: exp.Expr) -> set[str]:
+    used = {table.name.lower() for table in query.find_all(exp.Table) if table.name}
+    return used | {
+        call.expressions[0].name.lower()
+        for call in query.find_all(exp.Anonymous)
+        if is_window(call) and call.expressions
+    }
+
+
+def _reason(query: Query) -> str:
+    nodes = list(query.plan.walk())
+    if any(isinstance(node, WindowJoin) for node in nodes):
+        return "a join within windows"
+    aggregates = [node for node in nodes if isinstance(node, WindowAggregate)]
+    if len(aggregates) > 1:
+        return "aggregates, one over the other"
+    if aggregates:
+        return "a windowed aggregate" if aggregates[0].window is not None else "an aggregate by key"
     return "stateless: filter and projection"
 
 
 def _check_emit(statement: Statement, query: Query) -> None:
-    if (statement.emit or statement.lateness or statement.late_to) and "stateless" in _reason(query):
+    asked = statement.emit or statement.lateness or statement.late_to
+    if not asked or aggregate_below(query.plan) is not None:
+        return
+    joins = any(isinstance(node, WindowJoin) for node in query.plan.walk())
+    if joins and statement.emit in (ON_WINDOW_CLOSE, FINAL) and not (statement.lateness or statement.late_to):
+        return
+    if joins:
         raise UnsupportedClause(
-            "EMIT, ALLOW LATENESS and LATE DATA TO are about the results of an aggregate, "
-            "and this query has none."
+            "a join gives its results when windows close: use EMIT ON WINDOW CLOSE or EMIT FINAL, without "
+            "ALLOW LATENESS and LATE DATA TO."
         )
+    raise UnsupportedClause(
+        "EMIT, ALLOW LATENESS and LATE DATA TO are about the results of an aggregate, "
+        "and this query has none."
+    )
 
 
 def _split(

@@ -16,6 +16,7 @@ def build(spec: dict[str, Any], **options: Any) -> Operator:
     from .updating import UpdatingAggregate
     from .updating_sessions import UpdatingSessions
     from .window_aggregate import WindowAggregate
+    from .window_rows import WindowRows
 
     kinds: dict[str, Any] = {
         "pass_through": PassThrough,
@@ -23,6 +24,7 @@ def build(spec: dict[str, Any], **options: Any) -> Operator:
         "updating_aggregate": UpdatingAggregate,
         "updating_sessions": UpdatingSessions,
         "window_aggregate": WindowAggregate,
+        "window_rows": WindowRows,
     }
     operator: Operator = kinds[spec["operator"]](spec, **options)
     return operator

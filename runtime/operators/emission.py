@@ -36,12 +36,18 @@ class Emitter:
         self._emitted_finishers = [
             make_finisher(one, kind, spec, shift) for one, kind in zip(aggregates, types, strict=False)
         ]
+        #: Those counted before the checkpoint this run began with.
+        self._overflows_before = 0
         self._empty = [one["finish"] == "count" for one in aggregates]
 
     @property
     def sum_overflows(self) -> int:
         """Sums answered with NULL because they do not fit their type."""
-        return sum(finisher.overflows for finisher in self._finishers)
+        return self._overflows_before + sum(finisher.overflows for finisher in self._finishers)
+
+    def restore_sum_overflows(self, count: int) -> None:
+        """Go on counting from *count*."""
+        self._overflows_before = count
 
     def batch(
         self,

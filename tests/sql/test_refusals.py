@@ -24,7 +24,7 @@ TEN = "INTERVAL '10' SECOND"
         ("SELECT price FROM bids EMIT CHANGES", UnsupportedClause, "EMIT"),
         ("SELECT price FROM bids EMIT SOMETIMES", UnsupportedClause, "EMIT SOMETIMES"),
         ("SELECT price, count(*) FROM bids GROUP BY auction", PlanError, "neither in GROUP BY"),
-        (f"SELECT * FROM TUMBLE(bids, ts, {TEN})", UnsupportedClause, "without GROUP BY window_start"),
+        (f"SELECT * FROM SESSION(bids, ts, {TEN})", UnsupportedClause, "without GROUP BY window_start"),
         (f"SELECT HOP_START(ts, {TEN}) FROM bids GROUP BY TUMBLE(ts, {TEN})", PlanError, "GROUP BY HOP"),
         ("SELECT count(*) FROM bids GROUP BY HOP(ts, INTERVAL '1' SECOND)", PlanError, "slide, size"),
         (
