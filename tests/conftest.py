@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,6 +22,10 @@ settings.register_profile("ci", _COMMON, max_examples=60)
 settings.register_profile("leg", _COMMON, max_examples=25)
 settings.register_profile("nightly", _COMMON, max_examples=2000)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+# Who is started in the background inherits that SIGINT is ignored, and some tests interrupt.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SPARK_TESTS = Path(__file__).parent / "spark"
 
