@@ -65,7 +65,7 @@ def run_route(
     if route.rest is None:
         return next(iter(results.values()))
     tables = {name: prepared[name].table() for name in route.rest.inputs}
-    return route.rest.run(tables | results)
+    return route.rest.run(tables | results, strict=strict)
 
 
 def explain(text: str, inputs: Mapping[str, Any]) -> str:
@@ -83,7 +83,7 @@ def describe(route: Route, *, codegen: bool = False) -> str:
         ]
     if route.rest is not None:
         what = "the rest" if route.parts else "query"
-        lines += [f"{what}: DataFusion ({route.reason})", f"  {route.rest.text}"]
+        lines += [f"{what}: DataFusion ({route.reason})", *(f"  {line}" for line in route.rest.describe())]
     return "\n".join(lines)
 
 
