@@ -45,6 +45,7 @@ _HOMES = {
         "approx_percentile",
         "arg_max",
         "arg_min",
+        "array_agg",
         "avg",
         "bit_and",
         "bit_or",
