@@ -26,6 +26,7 @@ from .expressions import NotOnRings, Scope, translate
 from .registered import known_aggregate
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
+_FLOATS = (pa.float64(), pa.float32())
 _LEAVES = (exp.Column, exp.Filter, exp.WithinGroup, exp.Window, exp.Subquery, exp.Exists)
 
 
@@ -124,11 +125,11 @@ class _Expressions:
         group = self._node.args.get("group")
         if group is None:
             return
-        keys = []
+        keys: list[exp.Expr] = []
         for key in group.expressions:
             if isinstance(key, exp.Rollup | exp.Cube | exp.GroupingSets):
                 _require_plain(key)
-                keys.append(key)
+                keys.append(key.copy())
                 continue
             meant = key
             if isinstance(key, exp.Literal) and not key.is_string and 1 <= int(key.this) <= len(written):
@@ -317,8 +318,8 @@ class _Expressions:
         if window is not None:
             window.set("this", found)
             found = window
-        if name == "max" and self._rows.field(found, grouped=True).type in (pa.float64(), pa.float32()):
-            return _greatest(found)
+        if name in ("min", "max") and self._rows.field(found, grouped=True).type in _FLOATS:
+            return _extreme(found, name)
         if result is None:
             return found
         field = self._rows.field(found, grouped=True)
@@ -405,17 +406,32 @@ def _plain_argument(call: exp.Expr) -> exp.Expr:
     return first.this if isinstance(first, exp.Order) else first
 
 
-def _greatest(found: exp.Expr) -> exp.Expr:
-    """max of floats: NaN is the greatest of all on the rings, and passed over by DataFusion."""
-    is_any = found.copy()
-    for call in is_any.find_all(exp.Anonymous):
-        if _name(call) == "max":
-            argument = _plain_argument(call)
-            call.set("this", "bool_or")
-            call.set("expressions", [exp.Anonymous(this="isnan", expressions=[argument.copy()])])
-            break
+def _extreme(found: exp.Expr, name: str) -> exp.Expr:
+    """min or max of floats: NaN is the greatest of all on the rings; DataFusion passes over it, or not."""
+    is_any, numbers = (_changed(found, name, change) for change in (_is_nan, _number))
     nan = aggregates.arrow_cast(exp.Literal.string("NaN"), "Float64")
-    return exp.Case(ifs=[exp.If(this=is_any, true=nan)], default=found)
+    if name == "max":
+        return exp.Case(ifs=[exp.If(this=is_any, true=nan)], default=numbers)
+    only = exp.Case(ifs=[exp.If(this=is_any, true=nan)])
+    return exp.Anonymous(this="coalesce", expressions=[numbers, only])
+
+
+def _changed(found: exp.Expr, name: str, change: Callable[[exp.Expr, exp.Expr], None]) -> exp.Expr:
+    changed = found.copy()
+    call = next(each for each in changed.find_all(exp.Anonymous) if _name(each) == name)
+    change(call, _plain_argument(call).copy())
+    return changed
+
+
+def _is_nan(call: exp.Expr, argument: exp.Expr) -> None:
+    call.set("this", "bool_or")
+    call.set("expressions", [exp.Anonymous(this="isnan", expressions=[argument])])
+
+
+def _number(call: exp.Expr, argument: exp.Expr) -> None:
+    is_nan = exp.Anonymous(this="isnan", expressions=[argument.copy()])
+    number = exp.Case(ifs=[exp.If(this=exp.Not(this=is_nan), true=argument)])
+    call.set("expressions", [number])
 
 
 def _require_plain(sets: exp.Expr) -> None:

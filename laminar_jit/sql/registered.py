@@ -111,8 +111,9 @@ def is_built_in(name: str) -> bool:
     """Whether SQL has a function of that name itself."""
     from .aggregates import NAMES
     from .datafusion_aggregates import AGGREGATES, WINDOW_FUNCTIONS
+    from .dialect import WINDOW_KINDS
     from .functions import FUNCTIONS
-    from .windows import BOUNDS, WINDOW_KINDS
+    from .windows import BOUNDS
 
     taken = {*FUNCTIONS, *NAMES, *AGGREGATES, *WINDOW_FUNCTIONS, "unnest"}
     return name.lower() in taken or name.upper() in (*BOUNDS, *WINDOW_KINDS)

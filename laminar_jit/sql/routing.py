@@ -25,6 +25,7 @@ from .expressions import NotOnRings
 from .names import output_name
 from .planner import Planner
 from .prepared import PreparedInput
+from .registered import Functions, using
 from .windows import BOUNDS, function_name, has_windows, is_bound, is_window
 
 _AROUND = ("order", "limit", "offset", "distinct")
@@ -39,11 +40,14 @@ class Route:
     reason: str = ""
 
 
-def run(text: str, inputs: Mapping[str, Any], *, ring1: str = "auto", strict: bool = False) -> pa.Table:
+def run(
+    text: str, inputs: Mapping[str, Any], *, ring1: str = "auto", strict: bool = False, udfs: Any = ()
+) -> pa.Table:
     """The whole result of the query *text*."""
     statement = parse(text)
     prepared = {name: PreparedInput(name, given) for name, given in inputs.items()}
-    route = plan(statement, prepared)
+    with using(Functions(udfs)):
+        route = plan(statement, prepared)
     if statement.explain:
         return pa.table({"plan": describe(route).splitlines()})
     return run_route(route, prepared, ring1=ring1, strict=strict)
@@ -68,9 +72,11 @@ def run_route(
     return route.rest.run(tables | results, strict=strict)
 
 
-def explain(text: str, inputs: Mapping[str, Any]) -> str:
+def explain(text: str, inputs: Mapping[str, Any], udfs: Any = ()) -> str:
     """The route of each part of the query *text*, and the reason."""
-    return describe(plan(parse(text), {name: PreparedInput(name, given) for name, given in inputs.items()}))
+    with using(Functions(udfs)):
+        prepared = {name: PreparedInput(name, given) for name, given in inputs.items()}
+        return describe(plan(parse(text), prepared))
 
 
 def describe(route: Route, *, codegen: bool = False) -> str:
