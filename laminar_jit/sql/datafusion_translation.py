@@ -26,7 +26,7 @@ from .expressions import NotOnRings, Scope, translate
 from .registered import known_aggregate
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
-_FLOATS = (pa.float64(), pa.float32())
+_FLOATS = {"double": "Float64", "float": "Float32"}
 _LEAVES = (exp.Column, exp.Filter, exp.WithinGroup, exp.Window, exp.Subquery, exp.Exists)
 
 
@@ -318,8 +318,10 @@ class _Expressions:
         if window is not None:
             window.set("this", found)
             found = window
-        if name in ("min", "max") and self._rows.field(found, grouped=True).type in _FLOATS:
-            return _extreme(found, name)
+        if name in ("min", "max"):
+            kind = str(self._rows.field(found, grouped=True).type)
+            if kind in _FLOATS:
+                return _extreme(found, name, _FLOATS[kind])
         if result is None:
             return found
         field = self._rows.field(found, grouped=True)
@@ -406,10 +408,10 @@ def _plain_argument(call: exp.Expr) -> exp.Expr:
     return first.this if isinstance(first, exp.Order) else first
 
 
-def _extreme(found: exp.Expr, name: str) -> exp.Expr:
+def _extreme(found: exp.Expr, name: str, kind: str) -> exp.Expr:
     """min or max of floats: NaN is the greatest of all on the rings; DataFusion passes over it, or not."""
     is_any, numbers = (_changed(found, name, change) for change in (_is_nan, _number))
-    nan = aggregates.arrow_cast(exp.Literal.string("NaN"), "Float64")
+    nan = aggregates.arrow_cast(exp.Literal.string("NaN"), kind)
     if name == "max":
         return exp.Case(ifs=[exp.If(this=is_any, true=nan)], default=numbers)
     only = exp.Case(ifs=[exp.If(this=is_any, true=nan)])

@@ -119,7 +119,10 @@ class Planner:
                     "SESSION or CUMULATE."
                 )
             table, window = table_function(node.this)
-            inner = self._table(table.name)
+            if isinstance(table, exp.Subquery):
+                inner = Relation(self._plan(table.this), aliases(table.alias))
+            else:
+                inner = self._table(table.name)
             return Relation(inner.query, aliases(node.alias) or inner.aliases, window)
         if isinstance(node, exp.Table):
             inner = self._table(node.name)
