@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from .ranking import row_number as row_number
     from .sessions import Session as Session
     from .sql import explain_sql as explain_sql
+    from .sql import register as register
+    from .sql import unregister as unregister
     from .user_aggregates import aggregate as aggregate
     from .user_functions import udf as udf
     from .windows import cumulate as cumulate
@@ -45,6 +47,7 @@ _HOMES = {
         "approx_percentile",
         "arg_max",
         "arg_min",
+        "array_agg",
         "avg",
         "bit_and",
         "bit_or",
@@ -115,7 +118,7 @@ _HOMES = {
     "ranking": ("asc", "dense_rank", "desc", "rank", "row_number"),
     "user_aggregates": ("aggregate",),
     "sessions": ("Session",),
-    "sql": ("explain_sql",),
+    "sql": ("explain_sql", "register", "unregister"),
     "user_functions": ("udf",),
     "windows": ("cumulate", "hop", "session", "tumble"),
 }

@@ -116,6 +116,11 @@ def approx_percentile(expression: Expr | str, fraction: float) -> Aggregate:
     return Aggregate("approx_percentile", (_argument(expression),), parameters=(fraction,))
 
 
+def array_agg(expression: Expr | str) -> Aggregate:
+    """All values that are not NULL, as a list in order of arrival. Lists are results only."""
+    return Aggregate("array_agg", (_argument(expression),))
+
+
 def string_agg(expression: Expr | str, separator: str = ",") -> Aggregate:
     """All strings in order of arrival, joined by *separator*."""
     return Aggregate("string_agg", (_argument(expression),), parameters=(separator,))

@@ -157,6 +157,9 @@ class KeyBy(Plan):
     keys: tuple[tuple[str, Node], ...]
     regroups = True
 
+    def __post_init__(self) -> None:
+        require_values("a key", *(node for _, node in self.keys))
+
     @property
     def inputs(self) -> tuple[Plan, ...]:  # type: ignore[override]
         return (self.input,)
@@ -183,6 +186,7 @@ class AggregateCall:
     parameters: tuple[Hashable, ...] = ()
 
     def __post_init__(self) -> None:
+        require_values(f"an argument of {self.function}", *self.arguments)
         if self.condition is not None and self.condition.type.name != "bool":
             raise TypeMismatch(
                 f"FILTER of {self.function} takes a condition, but {self.condition!r} "
@@ -192,7 +196,7 @@ class AggregateCall:
     @functools.cached_property
     def type(self) -> DataType:
         arrow_type = result_type(self.function, tuple(node.type for node in self.arguments), self.parameters)
-        return DataType.from_arrow(arrow_type)
+        return DataType.of_result(arrow_type)
 
     @property
     def nullable(self) -> bool:
@@ -316,6 +320,16 @@ def require_timestamp(schema: Schema, name: str, what: str) -> Node:
             "or declare the column as 'timestamp[us]'."
         )
     return node
+
+
+def require_values(what: str, *nodes: Node) -> None:
+    """Refuse a list as *what*."""
+    for node in nodes:
+        if node.type.is_list:
+            raise TypeMismatch(
+                f"{node!r} is {node.type} and cannot be {what}: arrays are results only. Aggregate to a value, "
+                "as string_agg does, or take the array apart with unnest in SQL."
+            )
 
 
 def base_of(plan: Plan) -> Plan:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 
-from .compiler.typed import Node
+from .compiler.typed import column, Node
 from .errors import PlanError, TypeMismatch, UnsupportedClause
 from .plan import (
     WINDOW_COLUMNS,
@@ -20,6 +20,7 @@ from .plan import (
     reject_doubles,
     require_event_time,
     require_final,
+    require_values,
 )
 from .plan_ranking import WindowRank, WindowTop
 from .windows import Session, Window, Within
@@ -75,6 +76,7 @@ class WindowJoin(Plan):
         windows = []
         for side, plan in (("left", self.left), ("right", self.right)):
             require_final(plan, "a join")
+            require_values("joined", *(column(name, kind, True) for name, (kind, _) in plan.schema.items()))
             window = window_of(plan)
             if window is None:
                 raise PlanError(
@@ -131,6 +133,9 @@ class Union(Plan):
         first = self.parts[0].schema
         for part in self.parts:
             require_final(part, "a union")
+            require_values(
+                "part of a union", *(column(name, kind, True) for name, (kind, _) in part.schema.items())
+            )
             if list(part.schema) != list(first):
                 raise PlanError(
                     f"union of inputs with different columns: {', '.join(first)} and "

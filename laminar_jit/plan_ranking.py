@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from .compiler.typed import Node
 from .emit import FINAL, ON_WINDOW_CLOSE
 from .errors import PlanError, UnsupportedClause
-from .plan import Plan, Schema, aggregate_below, reject_doubles
+from .plan import Plan, Schema, aggregate_below, reject_doubles, require_values
 from .types import DataType
 
 
@@ -19,6 +19,9 @@ class SortKey:
     node: Node
     descending: bool
     nulls_first: bool
+
+    def __post_init__(self) -> None:
+        require_values("ordered by", self.node)
 
     def __str__(self) -> str:
         nulls = " NULLS FIRST" if self.nulls_first else ""
@@ -34,6 +37,7 @@ class RankCall:
     order: tuple[SortKey, ...]
 
     def __post_init__(self) -> None:
+        require_values("a partition", *self.partition)
         if not self.order:
             raise PlanError(
                 f"{self.function} needs an order: lj.{self.function}().over(order_by=lj.desc('total'))."

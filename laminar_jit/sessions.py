@@ -8,7 +8,7 @@ importing that would hide the window ``lj.session``.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Any
 
@@ -32,6 +32,7 @@ from .sql.ddl import (
     parse_session,
 )
 from .sql.dialect import Statement
+from .sql.registered import Functions, UserFunction, using
 from .sql.routing import plan_stream
 
 #: Rows further ahead of the clock do not move event time: one broken sender would close all windows.
@@ -51,8 +52,9 @@ class Session:
         checkpoint: Location | None = None,
         future_limit: Duration | None = FUTURE_LIMIT,
         clock: Callable[[], float] = time.time,
+        udfs: Iterable[UserFunction] | Mapping[str, UserFunction] = (),
     ) -> None:
-        """*checkpoint* is the folder ``checkpoint()`` writes to.
+        """*checkpoint* is the folder ``checkpoint()`` writes to. *udfs* are registered here.
 
         Event times more than *future_limit* ahead of *clock* (seconds since 1970, UTC)
         do not move the watermark; None lets them.
@@ -66,6 +68,7 @@ class Session:
         #: Why nothing can be done any more.
         self._over: str | None = None
         self._ticking = False
+        self._functions = Functions(udfs)
 
     def __enter__(self) -> Session:
         return self
@@ -126,7 +129,8 @@ class Session:
                     f"{table.name!r} is a stream, and a stream over a stream is not available. "
                     "Write its query as a subquery, over the source."
                 )
-        return plan_stream(statement, {name: one.query for name, one in self._sources.items()})
+        with using(self._functions):
+            return plan_stream(statement, {name: one.query for name, one in self._sources.items()})
 
     def _drop(self, drop: Drop) -> None:
         if drop.kind == "STREAM":
@@ -158,6 +162,17 @@ class Session:
         if analyze:
             lines += ["", *group.analyzed(stream)]
         return lines
+
+    def register(self, function: UserFunction, name: str | None = None, *, replace: bool = False) -> None:
+        """Make a function of ``@lj.udf`` or ``@lj.aggregate`` known to the SQL of this session.
+
+        Streams created before keep what they had, also when the name is *replace*d or unregistered.
+        """
+        self._functions.register(function, name, replace=replace)
+
+    def unregister(self, name: str) -> None:
+        """Take back ``register``."""
+        self._functions.unregister(name)
 
     # ── rows in ─────────────────────────────────────────────────────────────────────
 
@@ -266,12 +281,17 @@ class Session:
         *,
         future_limit: Duration | None = FUTURE_LIMIT,
         clock: Callable[[], float] = time.time,
+        udfs: Iterable[UserFunction] | Mapping[str, UserFunction] = (),
     ) -> Session:
-        """The session of the newest whole epoch at *path*, which goes on writing there."""
+        """The session of the newest whole epoch at *path*, which goes on writing there.
+
+        Its streams find the functions they call in *udfs* and in ``lj.register``.
+        """
         from .session_checkpoint import read
 
-        session = cls(future_limit=future_limit, clock=clock)
-        session._checkpoint, session._sources, session._streams, session._groups = read(path)
+        session = cls(future_limit=future_limit, clock=clock, udfs=udfs)
+        with using(session._functions):
+            session._checkpoint, session._sources, session._streams, session._groups = read(path)
         return session
 
     # ── what is there ───────────────────────────────────────────────────────────────

@@ -13,6 +13,7 @@ values of a type stand in the typed tree, in a row and in a literal:
     duration                  int: microseconds
     months                    int: calendar months; only ever added to a date or timestamp
     string, binary            str, bytes
+    list(item)                only in results: what array_agg gives; no expression takes one
 """
 
 from __future__ import annotations
@@ -58,6 +59,7 @@ _NAMES = (
     "months",
     "string",
     "binary",
+    "list",
 )
 
 _BITS = {name: int(name.lstrip("uint")) for name in INTEGERS} | {"float32": 32, "float64": 64}
@@ -65,16 +67,17 @@ _BITS = {name: int(name.lstrip("uint")) for name in INTEGERS} | {"float32": 32, 
 
 @dataclass(frozen=True)
 class DataType:
-    """A type; *precision* and *scale* belong to decimals, *zone* to timestamps."""
+    """A type; *precision* and *scale* belong to decimals, *zone* to timestamps, *item* to lists."""
 
     name: str
     precision: int = 0
     scale: int = 0
     zone: str | None = None
+    item: DataType | None = None
 
     def __post_init__(self) -> None:
-        if self.name not in _NAMES:
-            raise TypeMismatch(f"unknown type {self.name!r}; expected one of {', '.join(_NAMES)}")
+        if self.name not in _NAMES or (self.name == "list") != (self.item is not None):
+            raise TypeMismatch(f"unknown type {self.name!r}; expected one of {', '.join(_NAMES[:-1])}")
         if self.name == "decimal":
             if not 1 <= self.precision <= MAXIMUM_DECIMAL_DIGITS or not 0 <= self.scale <= self.precision:
                 raise TypeMismatch(
@@ -91,7 +94,12 @@ class DataType:
             return f"decimal({self.precision}, {self.scale})"
         if self.name == "timestamp":
             return f"timestamp[us, {self.zone}]" if self.zone else "timestamp[us]"
-        return self.name
+        return f"list({self.item})" if self.item is not None else self.name
+
+    @property
+    def is_list(self) -> bool:
+        """Whether values are arrays, which only ever leave the engine."""
+        return self.item is not None
 
     @property
     def is_signed(self) -> bool:
@@ -174,6 +182,8 @@ class DataType:
             return pa.decimal128(self.precision, self.scale)
         if self.name == "timestamp":
             return pa.timestamp("us", self.zone)
+        if self.item is not None:
+            return pa.list_(self.item.to_arrow())
         return _TO_ARROW[self.name]
 
     @classmethod
@@ -202,6 +212,13 @@ class DataType:
         )
 
     @classmethod
+    def of_result(cls, arrow_type: pa.DataType) -> DataType:
+        """The type of an aggregate's result, which may be a list."""
+        if pa.types.is_list(arrow_type):
+            return cls("list", item=cls.from_arrow(arrow_type.value_type))
+        return cls.from_arrow(arrow_type)
+
+    @classmethod
     def parse(cls, given: Any) -> DataType:
         """A type from its name (``"decimal(10, 2)"``), an Arrow type or a Python class."""
         if isinstance(given, DataType):
@@ -221,7 +238,7 @@ class DataType:
                 )
             near = difflib.get_close_matches(base, [*_NAMES, *_ALIASES], n=3)
             hint = f" Did you mean {' or '.join(repr(name) for name in near)}?" if near else ""
-            raise TypeMismatch(f"unknown type {given!r}; expected one of {', '.join(_NAMES)}.{hint}")
+            raise TypeMismatch(f"unknown type {given!r}; expected one of {', '.join(_NAMES[:-1])}.{hint}")
         raise TypeMismatch(
             f"{given!r} is not a type; expected a name such as 'float64' or 'decimal(10, 2)', "
             "an Arrow type such as pa.int64(), or a Python class such as int"
@@ -336,7 +353,7 @@ def _parse_name(text: str) -> DataType | None:
     """The type a string names, or None."""
     name = text.strip().lower()
     name = _ALIASES.get(name, name)
-    if name in _NAMES and name != "decimal":
+    if name in _NAMES and name not in ("decimal", "list"):
         return DataType(name)
     match = _DECIMAL.fullmatch(name)
     if match:

@@ -68,6 +68,12 @@ def _bind_one(expression: Expr, arguments: tuple[Bound, ...], schema: Schema) ->
         return Bound(expression, _bind_column(str(expression.value), schema))
     if expression.operation == "literal":
         return _bind_literal(expression)
+    lists = [bound for bound in arguments if bound.type.is_list]
+    if lists:
+        raise TypeMismatch(
+            f"{expression!r}: {lists[0].describe()}, and no expression takes an array. Aggregate to a value "
+            "instead, or take the array apart with unnest in SQL."
+        )
     handler = HANDLERS.get(expression.operation)
     if handler is None:
         raise TypeMismatch(f"unknown operation {expression.operation!r} in {expression!r}")

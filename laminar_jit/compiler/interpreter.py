@@ -70,6 +70,8 @@ class Evaluator:
 
     def array(self, node: Node) -> pa.Array:
         """The values of *node*, one a row, in the Arrow type of its type."""
+        if node.type.is_list:
+            return self.batch.column(str(node.value))
         return to_arrow(self.vector(node), self.batch.num_rows)
 
     def holds(self, predicate: Node) -> Array:

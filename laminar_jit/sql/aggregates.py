@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import decimal
+
 from sqlglot import exp
 
 from .. import aggregates as lj
@@ -10,6 +12,7 @@ from ..errors import PlanError
 from .dialect import to_text
 from .expressions import NotOnRings, Scope, translate
 from .functions import constant_of
+from .registered import known_aggregate
 
 #: SQL name of every aggregate that takes plain expressions, and ours.
 PLAIN = {
@@ -19,7 +22,7 @@ PLAIN = {
             *("count", "sum", "avg", "min", "max", "var_samp", "var_pop", "stddev_samp", "stddev_pop"),
             *("covar_samp", "covar_pop", "corr", "regr_count", "regr_avgx", "regr_avgy", "regr_sxx"),
             *("regr_syy", "regr_sxy", "regr_slope", "regr_intercept", "regr_r2", "bool_and", "bool_or"),
-            *("bit_and", "bit_or", "bit_xor", "approx_count_distinct", "median", "arg_min", "arg_max"),
+            *("bit_and", "bit_or", "bit_xor", "approx_count_distinct", "median", "arg_min", "arg_max", "array_agg"),
         )
     },
     "first_value": "first",
@@ -40,7 +43,10 @@ def is_aggregate(node: exp.Expr) -> bool:
     """Whether *node* is an aggregate call, FILTER and WITHIN GROUP included."""
     if isinstance(node, exp.Filter | exp.WithinGroup):
         return is_aggregate(node.this)
-    return isinstance(node, exp.Anonymous) and str(node.this).lower() in NAMES
+    if not isinstance(node, exp.Anonymous):
+        return False
+    name = str(node.this).lower()
+    return name in NAMES or known_aggregate(name) is not None
 
 
 def translate_aggregate(node: exp.Expr, scope: Scope) -> Aggregate:
@@ -74,6 +80,8 @@ def translate_aggregate(node: exp.Expr, scope: Scope) -> Aggregate:
                 f"{to_text(node)}: count over {len(values)} expressions is not available on the rings"
             )
         call = getattr(lj, PLAIN[name])(*values)
+    elif (user := known_aggregate(name)) is not None:
+        call = user(*values)
     else:
         raise NotOnRings(f"{to_text(node)} is not available on the rings")
     return call.unique() if distinct else call
@@ -89,10 +97,13 @@ def _ordered(node: exp.WithinGroup, scope: Scope) -> Aggregate:
     value = translate(keys[0].this, scope)
     if name == "mode":
         return lj.mode(value)
-    if keys[0].args.get("desc"):
-        raise NotOnRings(f"{to_text(node)}: a descending order is not available on the rings; take 1 - p")
     given = node.this.expressions
     if len(given) != 1:
         raise PlanError(f"{to_text(node)}: {name} takes one fraction, as in {name}(0.5).")
     fraction = float(constant_of(translate(given[0], scope), name, "fraction"))
+    if keys[0].args.get("desc"):
+        if name == "percentile_disc":
+            raise NotOnRings(f"{to_text(node)}: a descending order is not available on the rings")
+        # Interpolation is the same from either end.
+        fraction = float(1 - decimal.Decimal(repr(fraction)))
     return getattr(lj, name)(value, fraction)

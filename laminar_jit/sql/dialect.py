@@ -49,6 +49,8 @@ class Statement:
     lateness: exp.Expr | None
     late_to: str | None
     explain: bool
+    #: Whether EXPLAIN also runs the query.
+    analyze: bool = False
 
 
 def parse(text: str) -> Statement:
@@ -60,10 +62,6 @@ def parse(text: str) -> Statement:
     # The tokenizer takes what follows EXPLAIN for one string, so it must not see the word.
     asked = re.match(r"\s*explain\b(\s+analy[sz]e\b)?", text, re.IGNORECASE)
     if asked is not None:
-        if asked[1]:
-            raise UnsupportedClause(
-                "EXPLAIN ANALYZE is not available; EXPLAIN shows the plan without running it."
-            )
         text = " " * asked.end() + text[asked.end() :]
     dialect = Laminar()
     try:
@@ -81,7 +79,8 @@ def parse(text: str) -> Statement:
             f"{type(query).__name__.upper()} is not available in lj.sql; expected SELECT, WITH or EXPLAIN."
         )
     emit, lateness, late_to = _Tail(tail, text).read()
-    return Statement(query, emit, lateness, late_to, asked is not None)
+    analyze = asked is not None and asked[1] is not None
+    return Statement(query, emit, lateness, late_to, asked is not None, analyze)
 
 
 def parse_expression(text: str) -> exp.Expr:

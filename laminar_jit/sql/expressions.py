@@ -17,6 +17,7 @@ from ..plan import Schema, find_column
 from ..types import DataType
 from .dialect import interval_text, to_text
 from .functions import FUNCTIONS, constant_of
+from .registered import known_udf
 
 #: Types whose PostgreSQL name is not one of ours.
 _TYPE_NAMES = {
@@ -188,7 +189,7 @@ class _Translator:
 
     def call(self, node: exp.Anonymous) -> Expr:
         name = str(node.this).lower()
-        builder = FUNCTIONS.get(name)
+        builder = FUNCTIONS.get(name) or known_udf(name)
         if builder is None:
             raise NotOnRings(f"function {name} is not available on the rings")
         arguments = [self.visit(argument) for argument in node.expressions]

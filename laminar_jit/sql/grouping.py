@@ -45,6 +45,8 @@ class Grouping:
         ]
         having = node.args.get("having")
         self.having = None if having is None else self._rewritten(having.this)
+        qualify = node.args.get("qualify")
+        self.qualify = None if qualify is None else self._rewritten(self._without_aliases(qualify.this))
 
     def _name(self, item: exp.Expr) -> str:
         return item.name.lower() if self._is_window_column(item) else output_name(item, self._scope)
@@ -169,6 +171,17 @@ class Grouping:
             return each
 
         return node.copy().transform(replace)
+
+    def _without_aliases(self, node: exp.Expr) -> exp.Expr:
+        """*node* with the names of select items replaced by what they are."""
+        named = {item.alias.lower(): item.this for item in self._node.expressions if isinstance(item, exp.Alias)}
+
+        def meant(each: exp.Expr) -> exp.Expr:
+            if isinstance(each, exp.Column) and not each.table and not self._is_input(each):
+                return named.get(each.name.lower(), each).copy()
+            return each
+
+        return node.copy().transform(meant)
 
     def _bound(self, node: exp.Expr) -> str:
         kind = function_name(node).rpartition("_")[0]

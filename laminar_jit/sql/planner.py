@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from sqlglot import exp
 
 from ..aggregates import Aggregate, count
-from ..emit import CHANGES, WEIGHT
 from ..errors import PlanError, UnknownColumn, UnsupportedClause
 from ..expressions import Expr, col
 from ..late import side_output
-from ..plan import WINDOW_END, WINDOW_START, WindowAggregate
+from ..plan import WINDOW_END, WINDOW_START, WindowAggregate, aggregate_below
 from ..plan_joins import Windowed, window_of
 from ..query import Query
 from ..windows import Session, Window
@@ -21,6 +20,7 @@ from .expressions import NotOnRings, Scope, translate
 from .grouping import Grouping
 from .joins import join, union
 from .names import output_name
+from .ranking import ranked
 from .relations import Relation, aliases
 from .windows import WindowCall, has_windows, is_window, table_function
 
@@ -35,6 +35,7 @@ _ON_RINGS = (
     "kind",
     "hint",
     "operation_modifiers",
+    "qualify",
 )
 
 
@@ -47,11 +48,12 @@ class Planner:
 
     def plan(self, node: exp.Expr) -> Query:
         """The query of *node*, a SELECT or a UNION ALL of them; EMIT and its kin apply to the outermost."""
-        return self._plan(node, outermost=True)
+        query = self._plan(node)
+        return query if aggregate_below(query.plan) is None else self._finished(query)
 
-    def _plan(self, node: exp.Expr, *, outermost: bool = False) -> Query:
+    def _plan(self, node: exp.Expr) -> Query:
         if isinstance(node, exp.Subquery) and not node.alias:
-            return self._plan(node.this, outermost=outermost)
+            return self._plan(node.this)
         if isinstance(node, exp.Union) and not node.args.get("distinct"):
             extra = [name for name in ("order", "limit", "offset", "with_", "by_name") if node.args.get(name)]
             if extra:
@@ -70,11 +72,12 @@ class Planner:
         if where is not None:
             relation = relation.over(relation.query.filter(translate(where.this, relation.scope)))
         if grouped:
-            return self._aggregated(node, relation, outermost)
+            return self._aggregated(node, relation)
         if node.args.get("having"):
             raise PlanError("HAVING needs GROUP BY or an aggregate; for single rows use WHERE.")
+        node, relation = _ranked(node, relation)
         projected = relation.query.select(*self._columns(node, relation))
-        return self._distinct(projected, outermost) if node.args.get("distinct") else projected
+        return self._distinct(projected) if node.args.get("distinct") else projected
 
     def _check_clauses(self, node: exp.Select) -> None:
         for name, given in node.args.items():
@@ -82,11 +85,9 @@ class Planner:
                 raise NotOnRings(
                     f"{_CLAUSES.get(name, name.upper().rstrip('_'))} is not available on the rings"
                 )
-        if any(node.find_all(exp.Window)):
-            raise NotOnRings("a window function (OVER) is not available on the rings")
         parts = [
             *node.expressions,
-            *(node.args[name] for name in ("where", "group", "having") if node.args.get(name)),
+            *(node.args[name] for name in ("where", "group", "having", "qualify") if node.args.get(name)),
         ]
         if any(part.find(exp.Query) is not None for part in parts):
             raise NotOnRings("a subquery in an expression is not available on the rings")
@@ -118,7 +119,10 @@ class Planner:
                     "SESSION or CUMULATE."
                 )
             table, window = table_function(node.this)
-            inner = self._table(table.name)
+            if isinstance(table, exp.Subquery):
+                inner = Relation(self._plan(table.this), aliases(table.alias))
+            else:
+                inner = self._table(table.name)
             return Relation(inner.query, aliases(node.alias) or inner.aliases, window)
         if isinstance(node, exp.Table):
             inner = self._table(node.name)
@@ -151,15 +155,14 @@ class Planner:
             columns.append(translate(item.unalias(), relation.scope).alias(name))
         return columns
 
-    def _distinct(self, projected: Query, outermost: bool) -> Query:
+    def _distinct(self, projected: Query) -> Query:
         names = list(projected.plan.schema)
         _refuse_other_windows(projected, names)
-        grouped = projected.group_by(*names).agg(**{_free("rows", names): count()})
-        return (self._finished(grouped) if outermost else grouped).select(*names)
+        return projected.group_by(*names).agg(**{_free("rows", names): count()}).select(*names)
 
     # Aggregates.
 
-    def _aggregated(self, node: exp.Select, relation: Relation, outermost: bool) -> Query:
+    def _aggregated(self, node: exp.Select, relation: Relation) -> Query:
         if node.args.get("distinct"):
             raise NotOnRings("SELECT DISTINCT over an aggregate is not available on the rings")
         grouping = Grouping(node, relation.scope, relation.window)
@@ -176,15 +179,13 @@ class Planner:
         if window is None:
             _refuse_other_windows(query, [key.output_name for key in keys])
         query = query.group_by(*keys, window=window).agg(**aggregates)
-        if outermost:
-            query = self._finished(query)
         scope = Scope(query.plan.schema)
         having = grouping.having
         if having is not None:
             query = query.filter(translate(having, scope))
-        columns = [translate(item, scope).alias(name) for name, item in grouping.outputs]
-        if outermost and self._statement.emit == CHANGES:
-            columns.append(col(WEIGHT))
+        query, outputs = ranked(query, grouping.outputs, grouping.qualify, scope)
+        scope = Scope(query.plan.schema)
+        columns = [translate(item, scope).alias(name) for name, item in outputs]
         if [column.output_name for column in columns] == list(query.plan.schema) and all(
             column.operation == "column" and column.value == column.output_name for column in columns
         ):
@@ -223,6 +224,31 @@ def _windowed(relation: Relation) -> Relation:
     if isinstance(window, Session):
         raise NotOnRings(f"FROM SESSION(…) without GROUP BY {WINDOW_START}, {WINDOW_END} and an aggregate")
     return Relation(Query(Windowed(query.plan, window)), relation.aliases)
+
+
+def _ranked(node: exp.Select, relation: Relation) -> tuple[exp.Select, Relation]:
+    """*node* with its ranks as columns of *relation*, and QUALIFY as a filter over them."""
+    qualify = node.args.get("qualify")
+    if qualify is None and not any(item.find(exp.Window) for item in node.expressions):
+        return node, relation
+    items = [
+        item if isinstance(item, exp.Star) else exp.alias_(item.unalias(), output_name(item, relation.scope))
+        for item in node.expressions
+    ]
+    given = [(str(at), item.unalias()) for at, item in enumerate(items)]
+    condition = None if qualify is None else qualify.this
+    query, outputs = ranked(relation.query, given, condition, relation.scope)
+    node = node.copy()
+    node.set("qualify", None)
+    stars = list(relation.query.plan.schema)
+    columns: list[exp.Expr] = []
+    for item, (_, found) in zip(items, outputs, strict=True):
+        if isinstance(item, exp.Star) and not relation.names:
+            columns += [exp.column(name, quoted=True) for name in stars]
+        else:
+            columns.append(found if isinstance(item, exp.Star) else exp.alias_(found, item.alias, quoted=True))
+    node.set("expressions", columns)
+    return node, relation.over(query)
 
 
 def _starred(item: exp.Expr, relation: Relation) -> list[Expr]:

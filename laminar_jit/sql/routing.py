@@ -7,6 +7,7 @@ results; a query without windows goes to DataFusion as it is.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,12 +20,14 @@ from ..errors import PlanError, UnsupportedClause
 from ..plan import WindowAggregate, aggregate_below
 from ..plan_joins import WindowJoin
 from ..query import Query
+from . import route_cache
 from .datafusion_route import DataFusionQuery
 from .dialect import Statement, parse, to_text
 from .expressions import NotOnRings
 from .names import output_name
 from .planner import Planner
 from .prepared import PreparedInput
+from .registered import Functions, using
 from .windows import BOUNDS, function_name, has_windows, is_bound, is_window
 
 _AROUND = ("order", "limit", "offset", "distinct")
@@ -39,14 +42,26 @@ class Route:
     reason: str = ""
 
 
-def run(text: str, inputs: Mapping[str, Any], *, ring1: str = "auto", strict: bool = False) -> pa.Table:
+def run(
+    text: str, inputs: Mapping[str, Any], *, ring1: str = "auto", strict: bool = False, udfs: Any = ()
+) -> pa.Table:
     """The whole result of the query *text*."""
-    statement = parse(text)
     prepared = {name: PreparedInput(name, given) for name, given in inputs.items()}
-    route = plan(statement, prepared)
-    if statement.explain:
-        return pa.table({"plan": describe(route).splitlines()})
-    return run_route(route, prepared, ring1=ring1, strict=strict)
+    with using(Functions(udfs)):
+        schemas = {name: given.schema for name, given in prepared.items()}
+        key = route_cache.key_of(text, schemas) if isinstance(text, str) else None
+        route = route_cache.take(key)
+        if route is None:
+            statement = parse(text)
+            route = plan(statement, prepared)
+            if statement.explain:
+                lines = describe(route).splitlines()
+                if statement.analyze:
+                    lines += analyzed(route, prepared, ring1=ring1, strict=strict)
+                return pa.table({"plan": lines})
+    result = run_route(route, prepared, ring1=ring1, strict=strict)
+    route_cache.give_back(key, route)
+    return result
 
 
 def run_route(
@@ -65,12 +80,32 @@ def run_route(
     if route.rest is None:
         return next(iter(results.values()))
     tables = {name: prepared[name].table() for name in route.rest.inputs}
-    return route.rest.run(tables | results)
+    return route.rest.run(tables | results, strict=strict)
 
 
-def explain(text: str, inputs: Mapping[str, Any]) -> str:
+def analyzed(
+    route: Route, prepared: Mapping[str, PreparedInput], *, ring1: str = "auto", strict: bool = False
+) -> list[str]:
+    """What a run of *route* took, and what became of its rows, as lines."""
+    began = time.perf_counter()
+    result = run_route(route, prepared, ring1=ring1, strict=strict)
+    seconds = time.perf_counter() - began
+    lines = ["", f"ran in {seconds * 1000:.1f} ms: {result.num_rows} rows of results"]
+    for name, (query, _) in route.parts.items():
+        report = query.pipeline.report
+        lines.append(f"{name}: {report.rows_in} rows read, Ring 1 {report.ring1} ({report.reason})")
+        lines += [f"  {counter}: {count}" for counter, count in report.counters.items() if count]
+    if route.rest is not None:
+        counted = route.rest.functions.counted()
+        lines += [f"DataFusion: {counter}: {count}" for counter, count in counted.items() if count]
+    return lines
+
+
+def explain(text: str, inputs: Mapping[str, Any], udfs: Any = ()) -> str:
     """The route of each part of the query *text*, and the reason."""
-    return describe(plan(parse(text), {name: PreparedInput(name, given) for name, given in inputs.items()}))
+    with using(Functions(udfs)):
+        prepared = {name: PreparedInput(name, given) for name, given in inputs.items()}
+        return describe(plan(parse(text), prepared))
 
 
 def describe(route: Route, *, codegen: bool = False) -> str:
@@ -83,7 +118,7 @@ def describe(route: Route, *, codegen: bool = False) -> str:
         ]
     if route.rest is not None:
         what = "the rest" if route.parts else "query"
-        lines += [f"{what}: DataFusion ({route.reason})", f"  {route.rest.text}"]
+        lines += [f"{what}: DataFusion ({route.reason})", *(f"  {line}" for line in route.rest.describe())]
     return "\n".join(lines)
 
 
@@ -130,7 +165,9 @@ def _tables(query: exp.Expr) -> set[str]:
     return used | {
         call.expressions[0].name.lower()
         for call in query.find_all(exp.Anonymous)
-        if is_window(call) and call.expressions
+        if is_window(call) and call.expressions and isinstance(call.expressions[0], exp.Column)
+        # In GROUP BY it is the time that stands first.
+        and isinstance(call.parent, exp.Table)
     }
 
 
@@ -296,13 +333,12 @@ def _inlined(query: exp.Expr, known: Mapping[str, exp.Expr]) -> exp.Expr:
         called = is_window(table.this) and bool(table.this.expressions)
         name = table.this.expressions[0].name if called else table.name
         inner = known.get(name.lower())
-        if inner is None:
+        if inner is None or (called and not isinstance(table.this.expressions[0], exp.Column)):
             continue
         if called:
-            raise UnsupportedClause(
-                f"{to_text(table)} reads a WITH query; write GROUP BY "
-                f"{function_name(table.this)}(…) over it instead."
-            )
+            read = exp.Subquery(this=inner.copy(), alias=exp.TableAlias(this=exp.to_identifier(name)))
+            table.this.set("expressions", [read, *table.this.expressions[1:]])
+            continue
         subquery = exp.Subquery(
             this=inner.copy(), alias=exp.TableAlias(this=exp.to_identifier(table.alias_or_name))
         )
