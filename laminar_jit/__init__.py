@@ -9,11 +9,14 @@ needs only ``laminar_jit.runtime``, does not load the planner.
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .aggregates import Aggregate as Aggregate
     from .checkpoint import Checkpoint as Checkpoint
+    from .display import show as show
+    from .display import to_polars as to_polars
     from .expressions import Expr as Expr
     from .expressions import col as col
     from .expressions import duration as duration
@@ -84,6 +87,7 @@ _HOMES = {
         "var_samp",
     ),
     "checkpoint": ("Checkpoint",),
+    "display": ("show", "to_polars"),
     "expressions": ("Expr", "col", "duration", "lit", "when"),
     "functions": (
         "abs",
@@ -132,8 +136,8 @@ def __getattr__(name: str) -> Any:
     if name == "sql":
         # Both a package and a function: its module is called (docs/decisions/060).
         return importlib.import_module(".sql", __name__)
-    if name == "spark":
-        return importlib.import_module(".spark", __name__)
+    if name in ("spark", "testing"):
+        return importlib.import_module(f".{name}", __name__)
     home = _HOME_OF.get(name)
     if home is None:
         raise AttributeError(f"module 'laminar_jit' has no attribute {name!r}")
@@ -144,3 +148,12 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return [*globals(), *_HOME_OF, "sql"]
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """``%load_ext laminar_jit``: tables are shown as tables. Importing laminar_jit in IPython does it too."""
+    importlib.import_module(".display", __name__).register_formatters(shell)
+
+
+if "IPython" in sys.modules and (_shell := sys.modules["IPython"].get_ipython()) is not None:
+    load_ipython_extension(_shell)

@@ -63,6 +63,8 @@ class Checkpoint:
     after_commit: Callable[[int], Any] | None = None
     #: Asked between batches: whether an epoch is wanted at once, whatever the time.
     wanted: Callable[[], bool] | None = None
+    #: Seconds, for *every*; a ``testing.Clock`` stands still until it is told otherwise.
+    clock: Callable[[], float] = time.monotonic
 
     def __post_init__(self) -> None:
         if self.every is not None and parse_duration(self.every) <= 0:
@@ -110,7 +112,7 @@ class CheckpointedRun:
         self._refuse_other_use()
         self._rows_at_barrier = self.offset
         self._seconds = self._checkpoint.seconds
-        self._time_at_barrier = time.monotonic()
+        self._time_at_barrier = self._checkpoint.clock()
         self._tell(self._checkpoint.after_commit, self.restored or 0)
 
     def close(self) -> None:
@@ -228,7 +230,7 @@ class CheckpointedRun:
             return False
         if self._checkpoint.wanted is not None and self._checkpoint.wanted():
             return True
-        return self._seconds is not None and time.monotonic() - self._time_at_barrier >= self._seconds
+        return self._seconds is not None and self._checkpoint.clock() - self._time_at_barrier >= self._seconds
 
     def commit(self, run: Ring0Run, snapshot: Snapshot, rows: int, end: dict[str, int] | None = None) -> None:
         """Write the epoch under way; *end* are the counters of a run that is over."""
@@ -254,7 +256,7 @@ class CheckpointedRun:
         self._tell(self._checkpoint.after_commit, self._next)
         self._next += 1
         self._rows_at_barrier = rows
-        self._time_at_barrier = time.monotonic()
+        self._time_at_barrier = self._checkpoint.clock()
 
     def _tell(self, function: Callable[[int], Any] | None, epoch: int) -> None:
         if function is not None:

@@ -92,14 +92,14 @@ def write(
             sink = _open(given, schemas.get(name, schema), checkpoint)
             opened.append(sink)
             takers[name] = sink.write_batch
-        hooked = None if checkpoint is None else _hooked(checkpoint, opened)
+        followed = None if checkpoint is None else hooked(checkpoint, opened)
         results: Any = pipeline.run(
             inputs,
             ring1=ring1,
             strict=strict,
             endless=True,
             side=takers,
-            checkpoint=hooked,
+            checkpoint=followed,
             progress=True,
         )
         # Closed here, for a traceback would hold the generator, and with it a worker.
@@ -134,7 +134,7 @@ def _refuse_one_path_twice(targets: list[Target]) -> None:
             raise PlanError(f"two sinks of one run write to {path!r}; give each a path of its own.")
 
 
-def _hooked(checkpoint: Checkpoint, sinks: list[Any]) -> Checkpoint:
+def hooked(checkpoint: Checkpoint, sinks: list[Any]) -> Checkpoint:
     """*checkpoint*, whose commits the sinks follow; functions it had already are called as before."""
 
     def before(epoch: int) -> None:

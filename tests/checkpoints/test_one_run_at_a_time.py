@@ -17,8 +17,8 @@ from pyarrow import fs
 import laminar_jit as lj
 from laminar_jit.errors import CheckpointInUse, ForeignState
 from laminar_jit.runtime.checkpoint_lock import FolderLock
+from laminar_jit.testing import Aborted
 from tests.checkpoints.queries import SECOND, batches, make_events, make_query
-from tests.checkpoints.test_restarts import CutOff
 
 HOLD = """
 import os, signal, sys
@@ -110,7 +110,7 @@ def test_sums_that_overflowed_before_a_restart_stay_counted(window: Any, tmp_pat
     query = source.group_by(window=window).agg(total=lj.sum("v"))
     times = pa.array([second * SECOND for second in range(6) for _ in range(2)], pa.timestamp("us"))
     events = pa.table({"v": pa.array([2**63 - 1] * 12, pa.int64()), "ts": times})
-    with pytest.raises(CutOff):
+    with pytest.raises(Aborted):
         query.run(events=cut_off_after(events, 7), checkpoint=lj.Checkpoint(tmp_path, every_rows=3))
     table = query.run(events=events, checkpoint=lj.Checkpoint(tmp_path, every_rows=3))
     assert query.pipeline.report.restored_epoch == 2
@@ -120,4 +120,4 @@ def test_sums_that_overflowed_before_a_restart_stay_counted(window: Any, tmp_pat
 
 def cut_off_after(events: pa.Table, rows: int) -> Iterator[pa.RecordBatch]:
     yield from events.slice(0, rows).to_batches()
-    raise CutOff
+    raise Aborted

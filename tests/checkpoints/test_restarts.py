@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -12,11 +13,8 @@ import pytest
 import laminar_jit as lj
 from laminar_jit.errors import ForeignState, PlanError
 from laminar_jit.runtime.worker_pool import stop_idle_workers
+from laminar_jit.testing import ABORT, Aborted, Clock, Source, assert_equal
 from tests.checkpoints.queries import SECOND, batches, make_events, make_query
-
-
-class CutOff(Exception):
-    """The input breaks off."""
 
 
 @pytest.fixture(autouse=True)
@@ -25,16 +23,20 @@ def idle_workers_end_with_the_test() -> Iterator[None]:
     stop_idle_workers()
 
 
-def until(events: pa.Table, count: int) -> Iterator[pa.RecordBatch]:
-    yield from batches(events)[:count]
-    raise CutOff
+def until(events: pa.Table, *cuts: int) -> Source:
+    """*events* in batches, that break off behind so many of them, once each."""
+    items: list[Any] = list(batches(events))
+    for cut in sorted(cuts, reverse=True):
+        items.insert(cut, ABORT)
+    return Source(events.schema, items)
 
 
 def run_in_parts(query: lj.Query, events: pa.Table, cuts: list[int], **options) -> pa.Table:
-    for cut in cuts:
-        with pytest.raises(CutOff):
-            query.run(events=until(events, cut), **options)
-    return query.run(events=iter(batches(events)), **options)
+    source = until(events, *cuts)
+    for _ in cuts:
+        with pytest.raises(Aborted):
+            query.run(events=source, **options)
+    return query.run(events=source, **options)
 
 
 @pytest.mark.parametrize("ring1", ["inline", "process"])
@@ -52,7 +54,7 @@ def test_a_run_in_parts_returns_the_whole_table(name: str, ring1: str, tmp_path:
         # How often a changing group is shown depends on the drains; the sum does not.
         assert summed(parts) == summed(whole)
     else:
-        assert parts.equals(whole)
+        assert_equal(parts, whole)
         assert parts.num_rows > 30
 
 
@@ -99,7 +101,7 @@ def test_counters_go_on_and_an_ended_run_is_not_run_again(tmp_path: Path) -> Non
 
 def test_a_shorter_input_is_refused(tmp_path: Path) -> None:
     events = make_events(2)
-    with pytest.raises(CutOff):
+    with pytest.raises(Aborted):
         make_query("tumble").run(events=until(events, 8), checkpoint=lj.Checkpoint(tmp_path, every_rows=500))
     with pytest.raises(ForeignState, match=r"behind 2000 rows.*ended after 10"):
         make_query("tumble").run(events=events.slice(0, 10), checkpoint=tmp_path)
@@ -113,9 +115,16 @@ def test_a_table_of_one_chunk_has_barriers_too(tmp_path: Path) -> None:
 
 
 def test_wall_clock_barriers_stand_between_batches(tmp_path: Path) -> None:
-    query = make_query("tumble")
-    query.run(events=iter(batches(make_events(3))), checkpoint=lj.Checkpoint(tmp_path, every="1us"))
-    assert query.pipeline.report.epochs_written == 24 + 1
+    query, clock = make_query("tumble"), Clock()
+
+    def ticking() -> Iterator[pa.RecordBatch]:
+        for batch in batches(make_events(3)):
+            clock.advance("4s")
+            yield batch
+
+    query.run(events=ticking(), checkpoint=lj.Checkpoint(tmp_path, every="10s", clock=clock))
+    # Behind every third of the 24 batches, and at the end.
+    assert query.pipeline.report.epochs_written == 8 + 1
 
 
 def test_sessions_close_when_only_the_watermark_comes_after_a_restart(tmp_path: Path) -> None:
@@ -123,19 +132,11 @@ def test_sessions_close_when_only_the_watermark_comes_after_a_restart(tmp_path: 
     query = lj.source("s", {"k": "int64", "ts": "timestamp[us]"}, time="ts", delay="0s")
     query = query.filter(lj.col("k") >= 0).group_by("k", window=lj.session("1s")).agg(n=lj.count())
 
-    def batch(keys: list[int], second: int) -> pa.RecordBatch:
-        times = pa.array([second * SECOND] * len(keys), pa.timestamp("us"))
-        return pa.record_batch({"k": pa.array(keys, pa.int64()), "ts": times})
-
-    def stopped() -> Iterator[pa.RecordBatch]:
-        yield batch([1, 2, 3], 0)
-        raise CutOff
-
+    source = Source({"k": "int64", "ts": "timestamp[us]"}, [(1, 0), (2, 0), (3, 0), ABORT, (7, 100 * SECOND)])
     checkpoint = lj.Checkpoint(tmp_path, every_rows=1)
-    with pytest.raises(CutOff):
-        list(query.stream(s=stopped(), checkpoint=checkpoint))
-    behind = iter([batch([1, 2, 3], 0), batch([7], 100)])
-    results = query.stream(s=behind, checkpoint=checkpoint)
+    with pytest.raises(Aborted):
+        list(query.stream(s=source, checkpoint=checkpoint))
+    results = query.stream(s=source, checkpoint=checkpoint)
     assert next(results)["k"].to_pylist() == [1, 2, 3]
     assert [row["k"] for rest in results for row in rest.to_pylist()] == [7]
     assert query.pipeline.report.counters["sessions_closed_by_timer"] > 0
@@ -160,7 +161,7 @@ def test_a_sink_that_commits_by_epoch_has_every_row_once(cut: int, tmp_path: Pat
                 visible.extend(found)
 
     checkpoint = lj.Checkpoint(tmp_path, every_rows=900, before_commit=prepare, after_commit=show)
-    with pytest.raises(CutOff):
+    with pytest.raises(Aborted):
         for batch in query.stream(events=until(events, cut), checkpoint=checkpoint):
             received.append(batch)
     received.clear()

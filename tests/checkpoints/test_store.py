@@ -14,8 +14,9 @@ import laminar_jit as lj
 from laminar_jit.errors import CheckpointDamaged, InvalidPolicy
 from laminar_jit.runtime.checkpoints import CheckpointStore, PlanIdentity
 from laminar_jit.runtime.operators.base import Snapshot
+from laminar_jit.testing import Aborted
 from tests.checkpoints.queries import batches, make_events, make_query
-from tests.checkpoints.test_restarts import CutOff, until
+from tests.checkpoints.test_restarts import until
 
 PLAN = PlanIdentity("f", ("Source s",))
 LARGE = 20_000
@@ -125,7 +126,7 @@ def test_a_damaged_epoch_is_passed_over_and_told(name: str, damage, tmp_path: Pa
     events = make_events(7)
     query = make_query(name)
     checkpoint = lj.Checkpoint(tmp_path, every_rows=500)
-    with pytest.raises(CutOff):
+    with pytest.raises(Aborted):
         query.run(events=until(events, 16), checkpoint=checkpoint)
     newest = query.pipeline.report.epochs_written
     damage(tmp_path)
@@ -160,7 +161,7 @@ def test_any_file_system_of_pyarrow_will_do(tmp_path: Path) -> None:
     events = make_events(8)
     query = make_query("hop")
     checkpoint = lj.Checkpoint("deep/folder", filesystem=below, every_rows=500)
-    with pytest.raises(CutOff):
+    with pytest.raises(Aborted):
         query.run(events=until(events, 9), checkpoint=checkpoint)
     uri = f"file://{tmp_path}/deep/folder"
     assert query.run(events=iter(batches(events)), checkpoint=uri).equals(query.run(events=events))
