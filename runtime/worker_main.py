@@ -40,7 +40,7 @@ def main(control_fd: int) -> None:
     try:
         hello = channel.receive()
     except EOFError:
-        return
+        _orphaned()
     parent = ParentWatch(hello["parent"], control_fd)
     parent.start(signalled=hello["started_by_main_thread"])
     try:
@@ -120,6 +120,16 @@ def _pin(cores: list[int] | None) -> list[int]:
     return sorted(os.sched_getaffinity(0))
 
 
+def _orphaned() -> NoReturn:
+    """Leave because the driver is dead, and with it its shared memory."""
+    try:
+        from .segment import sweep
+
+        sweep()
+    finally:
+        os._exit(_ORPHANED)
+
+
 class ParentWatch:
     """Ends this process when its driver ends, having removed the driver's shared memory.
 
@@ -130,10 +140,13 @@ class ParentWatch:
     """
 
     def __init__(self, parent: int, control_fd: int) -> None:
-        self._handle = os.pidfd_open(parent)
+        try:
+            self._handle = os.pidfd_open(parent)
+        except ProcessLookupError:
+            _orphaned()
         self._control_fd = control_fd
         if os.getppid() != parent:
-            os._exit(_ORPHANED)
+            _orphaned()
 
     def start(self, *, signalled: bool) -> None:
         threading.Thread(target=self._watch, name="parent-watch", daemon=True).start()
@@ -148,13 +161,9 @@ class ParentWatch:
         """Leave because the control channel closed, most likely with the driver."""
         poller = select.poll()
         poller.register(self._handle, select.POLLIN)
-        try:
-            if poller.poll(_DYING_MILLISECONDS):
-                from .segment import sweep
-
-                sweep()
-        finally:
-            os._exit(_ORPHANED)
+        if poller.poll(_DYING_MILLISECONDS):
+            _orphaned()
+        os._exit(_ORPHANED)
 
     def _watch(self) -> None:
         poller = select.poll()

@@ -13,9 +13,10 @@ from typing import Any
 
 from ..compiler.typed import columns_of
 from ..emit import FINAL, ON_WINDOW_CLOSE
-from ..errors import PlanError, UnsupportedClause
+from ..errors import UnsupportedClause
 from ..late import DROP
 from ..plan import Filter, KeyBy, Plan, Project, Source, WindowAggregate, aggregate_below, find_column
+from ..plan_joins import Union, WindowJoin
 from ..plan_ranking import WindowRank, WindowTop
 from ..rewriting import Stage, fuse
 from .two_phase import why_not
@@ -61,20 +62,14 @@ class Exchange:
 
 
 def plan_exchange(plan: Plan, *, project: bool = False) -> Exchange:
-    """The exchange that *plan* needs over a bounded input; what cannot run there is refused by name.
+    """The exchange that *plan*, of one stage, needs over a bounded input; what cannot run is refused by name.
 
     With *project* rows are filtered and cut down to what is needed before they move, also where Spark
     itself could move them as they are.
     """
-    sources = plan.sources()
-    if len(sources) != 1:
-        raise PlanError(
-            f"lj.spark.run feeds one input, but the query reads {len(sources)}: "
-            f"{', '.join(source.name for source in sources)}."
-        )
     aggregate = aggregate_below(plan)
     if aggregate is None:
-        return Exchange(None, None, plan, "the query keeps no state")
+        return Exchange(None, None, complete(plan), "the query keeps no state")
     if aggregate.emit not in (ON_WINDOW_CLOSE, FINAL):
         raise UnsupportedClause(
             f"EMIT {aggregate.emit} cannot run under lj.spark.run: a DataFrame's rows come in no "
@@ -118,11 +113,16 @@ def complete(plan: Plan) -> Plan:
 
 
 def rebuilt(plan: Plan, change: Callable[[Plan], Plan]) -> Plan:
-    """*plan* with every node as *change* gives it back."""
-    if plan.inputs:
-        node: Any = plan
-        plan = dataclasses.replace(node, input=rebuilt(plan.inputs[0], change))
-    return change(plan)
+    """*plan* with every node as *change* gives it back, inputs first."""
+    node: Any = plan
+    below = [rebuilt(one, change) for one in plan.inputs]
+    if isinstance(plan, Union):
+        node = Union(tuple(below))
+    elif isinstance(plan, WindowJoin):
+        node = dataclasses.replace(plan, left=below[0], right=below[1])
+    elif below:
+        node = dataclasses.replace(node, input=below[0])
+    return change(node)
 
 
 def _keys_computed_first(plan: Plan, aggregate: WindowAggregate, stage: Stage, reason: str) -> Exchange:

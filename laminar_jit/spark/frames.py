@@ -9,30 +9,44 @@ import pyarrow as pa
 
 from ..errors import PlanError, UnsupportedClause
 from ..inputs import check_schema
+from ..pipeline import Pipeline
 from ..plan import Plan, arrow_schema
 from ..query import Query
-from .exchange import Exchange, plan_exchange
+from .exchange import Exchange, complete, plan_exchange
 from .mapping import MapInArrow, spark_schema
 from .scan import Scan
+from .stages import describe_stages, run_stages
 from .two_phase import PARTIAL_SCHEMA, FinalInArrow, PartialInArrow
 
 
 def run(query: Query, frame: Any, *, partitions: int | None = None) -> Any:
     """*query* over all rows of *frame*, as a DataFrame; lazy, nothing runs until its rows are asked for.
 
-    *frame* is a DataFrame or an ``lj.spark.scan``, or a mapping from the name of the query's source to one.
+    *frame* is a DataFrame or an ``lj.spark.scan``; for a query of several sources a mapping
+    from the name of each to one.
 
-    The DataFrame is complete: whatever delay the source declares, no row is late and
-    every window closes at the end. *partitions* is the number after the shuffle, by
+    Each DataFrame is complete: whatever delay its source declares, no row is late and
+    every window closes at the end. *partitions* is the number after each shuffle, by
     default Spark's own. A column that is missing or of another type is refused here.
     """
-    plan, given = plan_of(query), _input_of(query, frame)
+    plan = plan_of(query)
+    inputs = _inputs_of(plan, frame)
+    for given in inputs.values():
+        if not isinstance(given, Scan):
+            arrow_schema_of(given)
+            if given.isStreaming:
+                raise UnsupportedClause(
+                    "lj.spark.run takes a bounded DataFrame, and this one is a stream. Use lj.spark.stream(…)."
+                )
+    if partitions is not None and partitions < 1:
+        raise PlanError(f"lj.spark.run was given {partitions} partitions; expected 1 or more.")
+    return run_stages(complete(plan), inputs, lambda one, given: _run_one(one, given, partitions), partitions)
+
+
+def _run_one(plan: Plan, given: Any, partitions: int | None) -> Any:
+    """A plan of one stage over its input."""
     scanned = given if isinstance(given, Scan) else None
     schema = arrow_schema_of(given) if scanned is None else scanned.schema
-    if scanned is None and given.isStreaming:
-        raise UnsupportedClause(
-            "lj.spark.run takes a bounded DataFrame, and this one is a stream: use lj.spark.stream(…)."
-        )
     if scanned is not None:
         plan = scanned.filtered(plan)
     exchange = plan_exchange(plan, project=scanned is not None)
@@ -88,8 +102,12 @@ def partials(first: PartialInArrow, plan: Plan, given: Any) -> Any:
 
 def explain(query: Query) -> str:
     """The exchange that ``lj.spark.run`` plans for *query*, then the plan that runs behind it."""
-    exchange = plan_exchange(plan_of(query))
+    plan = plan_of(query)
     ring1 = "Ring 1 in a task: inline with one cpu, a process of its own when spark.task.cpus is 2 or more"
+    if Pipeline(plan).in_stages:
+        plan = complete(plan)
+        return "\n".join([describe_stages(plan), ring1, "", Query(plan).explain()])
+    exchange = plan_exchange(plan)
     return "\n".join([exchange.describe(), f"  {ring1}", "", Query(exchange.final).explain()])
 
 
@@ -103,16 +121,21 @@ def plan_of(query: Any) -> Any:
     return query.plan
 
 
-def _input_of(query: Query, given: Any) -> Any:
+def _inputs_of(plan: Plan, given: Any) -> dict[str, Any]:
+    names = list(dict.fromkeys(source.name for source in plan.sources()))
     if not isinstance(given, Mapping):
-        return given
-    source = query.plan.sources()[0]
-    if set(given) != {source.name}:
+        if len(names) > 1:
+            raise PlanError(
+                f"the query reads {', '.join(names)}, but one DataFrame was given. "
+                f"Give each its own: {{{', '.join(f'{name!r}: …' for name in names)}}}."
+            )
+        return {names[0]: given}
+    if set(given) != set(names):
         raise PlanError(
-            f"the query reads {source.name}, but DataFrames were given for "
+            f"the query reads {', '.join(names)}, but DataFrames were given for "
             f"{', '.join(map(str, given)) or 'nothing'}."
         )
-    return given[source.name]
+    return dict(given)
 
 
 def _column(name: str) -> Any:

@@ -24,6 +24,7 @@ from ..compiler.binding import bind
 from ..errors import PlanError, SchemaMismatch, TypeMismatch
 from ..expressions import Expr
 from ..plan import Filter, KeyBy, Plan
+from ..plan_joins import Windowed
 from ..rewriting import fuse
 from .statistics import may_hold
 
@@ -155,8 +156,8 @@ def _shown(schema: pa.Schema) -> str:
 
 def _stateless_below(plan: Plan) -> Plan:
     """The filters and projections over the source."""
-    keyed = next((node for node in plan.walk() if isinstance(node, KeyBy)), None)
-    return plan if keyed is None else keyed.input
+    regrouped = next((node for node in plan.walk() if isinstance(node, KeyBy | Windowed)), None)
+    return plan if regrouped is None else regrouped.input
 
 
 def _with_filter(plan: Plan, filtered: Filter) -> Plan:
