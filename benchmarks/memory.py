@@ -132,7 +132,9 @@ def bytes_per_group(size: Size) -> Iterator[Figure]:
         # A process each: memory that one gave back would be taken again by the other.
         with multiprocessing.get_context("spawn").Pool(1) as fresh:
             found[name] = fresh.apply(_bytes_held, (build, groups))
-    yield figure("memory.bytes_per_group", found["ours"], "bytes", peer="Python dict", peer_value=found["dict"])
+    yield figure(
+        "memory.bytes_per_group", found["ours"], "bytes", peer="Python dict", peer_value=found["dict"]
+    )
 
 
 class LongStreams:

@@ -127,7 +127,9 @@ def in_laminardb(events: pa.Table, window: int) -> Engine:
 
     times = pc.divide(events["ts"], 1000)
     batches = events.set_column(0, "ts", times).combine_chunks().to_batches(max_chunksize=1 << 17)
-    closing = pa.record_batch({"ts": [pc.max(times).as_py() + 2000 * SLACK_SECONDS], "key": [0], "value": [0.0]})
+    closing = pa.record_batch(
+        {"ts": [pc.max(times).as_py() + 2000 * SLACK_SECONDS], "key": [0], "value": [0.0]}
+    )
     groups = pa.table({"window": pc.divide(events["ts"], window), "key": events["key"]})
     expected = groups.group_by(["window", "key"]).aggregate([]).num_rows
     interval = f"INTERVAL '{window // 1_000_000}' SECOND"

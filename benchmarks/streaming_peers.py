@@ -40,7 +40,9 @@ FEWEST_EVENTS = 20_000
 
 _ROOT = Path(__file__).parents[1]
 _SCRIPT = Path(__file__).with_name("streaming_engines.py")
-_FIND = "import importlib.util, sys; print(*(name for name in sys.argv[1:] if importlib.util.find_spec(name)))"
+_FIND = (
+    "import importlib.util, sys; print(*(name for name in sys.argv[1:] if importlib.util.find_spec(name)))"
+)
 
 
 class EngineFailed(RuntimeError):
@@ -52,14 +54,18 @@ def interpreters() -> list[str]:
     named = [path for path in os.environ.get(INTERPRETERS_VARIABLE, "").split(os.pathsep) if path]
     missing = [path for path in named if not os.access(path, os.X_OK)]
     if missing:
-        raise ValueError(f"{INTERPRETERS_VARIABLE} names {missing[0]!r}, which is no interpreter that can be run")
+        raise ValueError(
+            f"{INTERPRETERS_VARIABLE} names {missing[0]!r}, which is no interpreter that can be run"
+        )
     return [sys.executable, *named, *map(str, sorted(_ROOT.glob(".peers/*/bin/python")))]
 
 
 @functools.cache
 def _modules_of(interpreter: str) -> frozenset[str]:
     modules = [module for _, module, _ in ENGINES.values()]
-    ran = subprocess.run([interpreter, "-P", "-c", _FIND, *modules], capture_output=True, text=True, check=True)
+    ran = subprocess.run(
+        [interpreter, "-P", "-c", _FIND, *modules], capture_output=True, text=True, check=True
+    )
     return frozenset(ran.stdout.split())
 
 

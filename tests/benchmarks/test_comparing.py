@@ -87,8 +87,12 @@ def test_a_harmless_commit_passes(clone):
 @pytest.mark.nightly
 def test_a_slower_commit_fails(clone):
     module = clone / "laminar_jit" / "sql" / "routing.py"
-    header = re.search(r"^def run\(.*?\) -> pa.Table:\n(    \"\"\".*?\"\"\"\n)?", module.read_text(), re.M | re.S)
-    slow = "    import time\n    end = time.monotonic() + 0.3\n    while time.monotonic() < end:\n        pass\n"
+    header = re.search(
+        r"^def run\(.*?\) -> pa.Table:\n(    \"\"\".*?\"\"\"\n)?", module.read_text(), re.M | re.S
+    )
+    slow = (
+        "    import time\n    end = time.monotonic() + 0.3\n    while time.monotonic() < end:\n        pass\n"
+    )
     text = module.read_text()
     module.write_text(text[: header.end()] + slow + text[header.end() :])
     commit(clone, "slow")
