@@ -10,7 +10,7 @@ LEG := -m "kernels_logic and not nightly" --hypothesis-profile=leg
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test lint format test-compiled test-interpreted test-boundscheck test-nightly \
-	bench bench-quick clean
+	bench bench-quick bench-compare bench-html peers clean
 .NOTPARALLEL:
 
 help: ## Show this list
@@ -55,6 +55,28 @@ bench: setup ## All benchmarks, results kept by commit in .asv/, and the table o
 bench-quick: setup ## Every benchmark once, with small sizes: do they still run?
 	$(RUN) -m asv machine --yes >/dev/null
 	LAMINAR_BENCH_SIZE=quick $(ASV) --quick
+
+# Ratios and other figures where more is better mean the opposite to asv: only times and memory are compared.
+BENCH ?= [.](time|peakmem)_
+FACTOR ?= 1.25
+
+bench-compare: setup ## Is HEAD slower than BASE=<rev>? Fails if so. Also BENCH=<regex>, FACTOR=1.25
+	@git rev-parse --quiet --verify "$(BASE)^{commit}" >/dev/null || { \
+		echo "usage: make bench-compare BASE=<rev> [BENCH=<regex>] [FACTOR=1.25]; BASE is '$(BASE)', which is no revision"; exit 2; }
+	@git diff --quiet HEAD || echo "bench-compare: what is not committed is not measured"
+	$(RUN) -m asv machine --yes >/dev/null
+	LAMINAR_BENCH_SIZE=quick $(RUN) -m asv continuous --launch-method=spawn --show-stderr --interleave-rounds \
+		--split --factor $(FACTOR) --bench '$(BENCH)' $(BASE) HEAD
+
+bench-html: setup ## The results kept by commit in .asv/, as pages
+	$(RUN) -m asv publish
+	@echo "bench-html: python -m http.server --directory .asv/html, then open http://localhost:8000"
+
+peers: setup ## Optional: the streaming engines of PyPI, for `benchmarks.peers` (2 GB)
+	$(PYTHON) -m venv .peers/engines
+	.peers/engines/bin/python -m pip install -qq --disable-pip-version-check '.[peers]'
+	$(PYTHON) -m venv .peers/flink
+	.peers/flink/bin/python -m pip install -qq --disable-pip-version-check 'setuptools<80' apache-flink
 
 clean: ## Remove what builds and tests left; keeps .venv/
 	rm -rf build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis

@@ -25,7 +25,7 @@ from .windows import aggregate_query
 REPEATS = 20
 
 
-def _open_groups(query: lj.Query, groups: int) -> InlineRing1:
+def open_groups(query: lj.Query, groups: int) -> InlineRing1:
     """An operator with that many groups in one open window."""
     physical = query.pipeline.physical
     physical.program.wait_compiled()
@@ -50,7 +50,7 @@ def write(size: Size) -> Iterator[Figure]:
     """Snapshot, files, syncs and manifest of a million open groups; a tenth of the events at least."""
     groups = max(size.events // 10, 1_000)
     query = aggregate_query(lj.tumble("10s"))
-    ring1 = _open_groups(query, groups)
+    ring1 = open_groups(query, groups)
     plan = plan_identity(query.pipeline.physical)
 
     def once() -> float:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
+import multiprocessing
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,6 +14,7 @@ import pyarrow.compute as pc
 import laminar_jit as lj
 
 from . import data, figures
+from .checkpoints import open_groups
 from .figures import Figure, at_most, figure, measures
 from .harness import Size, best_of, pinned
 from .results import PeersDiffer
@@ -101,10 +104,43 @@ def cost_by_length(size: Size) -> Iterator[Figure]:
     yield figure("memory.cost_by_length", ratio, "dearest / cheapest", reach=at_most(1.3, "times"))
 
 
+def _dictionary(groups: int) -> dict[int, list[float | int]]:
+    return {key * 7919: [float(key), 1] for key in range(groups)}
+
+
+def _open(groups: int) -> object:
+    return open_groups(aggregate_query(lj.tumble("10s")), groups)
+
+
+def _bytes_held(build: Callable[[int], object], groups: int) -> float:
+    """By how much a process grows with what *build* gives, a group's share."""
+    few = build(1_000)  # compiles and loads
+    gc.collect()
+    before = resident_bytes()
+    held = build(groups)
+    after = resident_bytes()
+    del few, held
+    return (after - before) / groups
+
+
+@measures("memory.bytes_per_group")
+def bytes_per_group(size: Size) -> Iterator[Figure]:
+    """What an open group of an integer key, a sum and a count holds, beside a dict of lists."""
+    groups = max(size.events // 10, 10_000)
+    found: dict[str, float] = {}
+    for name, build in (("ours", _open), ("dict", _dictionary)):
+        # A process each: memory that one gave back would be taken again by the other.
+        with multiprocessing.get_context("spawn").Pool(1) as fresh:
+            found[name] = fresh.apply(_bytes_held, (build, groups))
+    yield figure(
+        "memory.bytes_per_group", found["ours"], "bytes", peer="Python dict", peer_value=found["dict"]
+    )
+
+
 class LongStreams:
     """Growth of memory and of cost."""
 
-    measured = ("memory.long_stream", "memory.cost_by_length")
+    measured = ("memory.long_stream", "memory.cost_by_length", "memory.bytes_per_group")
     timeout = 1800
 
     def setup_cache(self):
@@ -119,6 +155,11 @@ class LongStreams:
         return tracked.value("memory.cost_by_length")
 
     track_cost_growth.unit = "times"
+
+    def track_bytes_per_group(self, tracked):
+        return tracked.value("memory.bytes_per_group")
+
+    track_bytes_per_group.unit = "bytes"
 
     def peakmem_stream(self, tracked):
         run_stream(1_000_000)
