@@ -190,8 +190,8 @@ class WindowAggregate:
         for pane, into in zip(panes, places, strict=True):
             self._merge(target.address, pane.address, into.ctypes.data, self._state_address)
         groups = gather([target])
-        order = np.argsort(groups.words(self._spec["state"]["arrival_at"]), kind="stable")
-        groups = Groups(groups.records[order], groups.heaps[order])
+        order = ascending(groups.words(self._spec["state"]["arrival_at"]))
+        groups = groups.chosen(order)
         if self._spec["state"]["log_bytes"]:
             rank = np.empty(len(order), np.int64)
             rank[order] = np.arange(len(order))
@@ -201,10 +201,12 @@ class WindowAggregate:
         return batch
 
     def _emit(self, groups: Groups, bounds: list[tuple[int, int]], panes: list[Pane]) -> pa.RecordBatch:
+        self._windows_closed += len(bounds)
+        if len(bounds) == 1:
+            return self._emitter.batch(groups, *bounds[0])
         counts = [pane.count for pane in panes]
         starts = np.repeat(np.array([start for start, _ in bounds], np.int64), counts)
         ends = np.repeat(np.array([end for _, end in bounds], np.int64), counts)
-        self._windows_closed += len(bounds)
         return self._emitter.batch(groups, starts, ends)
 
     def counters(self) -> dict[str, int]:
@@ -299,6 +301,19 @@ class WindowAggregate:
             pane.shown_log = shown.as_py()
             heapq.heappush(self._order, number.as_py())
         self._set_next_close()
+
+
+def ascending(words: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Places of *words* in ascending order; equal ones stay as they are."""
+    count = len(words)
+    bits = count.bit_length()
+    if not count or int(words.max()) - int(words.min()) >= 1 << (62 - bits):
+        return np.argsort(words, kind="stable")
+    # numpy sorts whole words several times faster than places by words.
+    packed = ((words - words.min()) << bits) | np.arange(count)
+    packed.sort()
+    packed &= (1 << bits) - 1
+    return packed
 
 
 def _pane_table(pane: Pane) -> pa.Table:
