@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from .jit import kernel
-from .memory import load_int64, store_int64
+from .memory import load_int64, store_int64, store_uint32
 
 #: Upper half of an index slot: the tag.
 TAG = np.int64(-(2**32))
@@ -41,6 +41,38 @@ def build_index(groups, group_bytes, first, last, index, mask):
         while load_int64(index + place * 8) != 0:
             place = (place + 1) & mask
         store_int64(index + place * 8, (hashed & TAG) | np.int64(number + 1))
+
+
+@kernel
+def enter_groups(groups, group_bytes, count, key_at, null_at, first, last, direct, index, mask):
+    """Enter groups whose keys are all different: into a table those from *first* to *last*, others by hash.
+
+    How many were entered by hash. The word at *null_at*, unless that is zero, tells of a NULL key.
+    """
+    indexed = np.int64(0)
+    for number in range(count):
+        group = groups + number * group_bytes
+        key = load_int64(group + key_at)
+        if first <= key <= last and (null_at == 0 or load_int64(group + null_at) == 0):
+            store_uint32(direct + (key - first) * 4, np.uint32(number + 1))
+        else:
+            hashed = load_int64(group)
+            place = (hashed >> 32) & mask
+            while load_int64(index + place * 8) != 0:
+                place = (place + 1) & mask
+            store_int64(index + place * 8, (hashed & TAG) | np.int64(number + 1))
+            indexed += 1
+    return indexed
+
+
+@kernel
+def clear_direct(groups, group_bytes, count, key_at, null_at, first, last, direct):
+    """Empty a table of keys that few groups stand in, without touching the rest of it."""
+    for number in range(count):
+        group = groups + number * group_bytes
+        key = load_int64(group + key_at)
+        if first <= key <= last and (null_at == 0 or load_int64(group + null_at) == 0):
+            store_uint32(direct + (key - first) * 4, np.uint32(0))
 
 
 @kernel

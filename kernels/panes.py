@@ -38,7 +38,11 @@ HEAP_GARBAGE = 96
 LOG = 104
 LOG_USED = 112
 LOG_LIMIT = 120
-PANE_BYTES = 128
+#: Numbers of the groups whose keys lie in the operator's key range, plus one, as uint32 by key; zero: no table.
+DIRECT = 128
+#: Groups that stand in the index; with a table only those whose keys lie outside the range.
+INDEXED = 136
+PANE_BYTES = 192
 
 # --- operator state ------------------------------------------------------------
 #: Address and mask of the pane directory: pairs of (pane number, address of the pane record or zero).
@@ -81,6 +85,11 @@ NEXT_PART = 176
 STRING_OFFSETS = 184
 #: Which function of which user aggregate was called last, for the error it may raise.
 USER_CALL = 192
+#: The range of keys that panes with a table of keys look up there, both ends included.
+DIRECT_FIRST = 200
+DIRECT_LAST = 208
+#: The two panes met last, the earlier first.
+RECENT_PANES = 216
 STATE_BYTES = 256
 
 # --- why an update returned ------------------------------------------------------

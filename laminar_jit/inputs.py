@@ -135,7 +135,8 @@ def _checked(
     seen: pa.Schema | None = None
     casts: dict[int, pa.DataType] = {}
     for batch in batches:
-        if batch.schema is not seen:
+        # Batches of one table may each have a schema object of their own.
+        if seen is None or (batch.schema is not seen and not batch.schema.equals(seen)):
             casts = check_schema(source, batch.schema, columns)
             seen = batch.schema
         for index, kind in casts.items():

@@ -7,6 +7,7 @@ process needs nothing else to build the operator (``runtime/operators``).
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 import re
 from collections.abc import Sequence
@@ -246,7 +247,7 @@ def module_text(source: Source, layout: GroupLayout, title: str) -> str:
         # Their loader provides the decorator: it knows whether machine code may be kept.
         used.discard("kernel")
     for module in _LIBRARY:
-        names = sorted(used & {name for name in vars(module) if _defined_in(module, name)})
+        names = sorted(used & _names_of(module))
         if names:
             lines.append(f"from {module.__name__} import {', '.join(names)}  # noqa: E501")
     lines += ["", "# Offsets of the fields in a row.", *offsets, "", "", *source.lines, ""]
@@ -274,6 +275,12 @@ _CONSTANTS: dict[str, ModuleType] = {
     for name in vars(module)
     if name.isupper()
 }
+
+
+@functools.cache
+def _names_of(module: ModuleType) -> frozenset[str]:
+    """What generated modules may import from *module*."""
+    return frozenset(name for name in vars(module) if _defined_in(module, name))
 
 
 def _defined_in(module: ModuleType, name: str) -> bool:

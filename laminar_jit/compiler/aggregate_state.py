@@ -142,6 +142,13 @@ class GroupLayout:
         return dataclasses.replace(component, fields=fields)
 
     @functools.cached_property
+    def direct_key(self) -> int | None:
+        """The row field of the one key, where panes may have a table of it."""
+        if self.has_session or len(self.keys) != 1 or self.kind(self.keys[0].field) not in DIRECT_KINDS:
+            return None
+        return self.keys[0].field
+
+    @functools.cached_property
     def user_calls(self) -> tuple[Component, ...]:
         """The states of user aggregates."""
         return tuple(component for component in self.component_at if component.user is not None)
@@ -177,6 +184,7 @@ class GroupLayout:
             "group_bytes": self.bytes,
             "key_at": self.key_at,
             "key_nulls": [self._null_place(key) for key in self.keys],
+            "direct_at": None if self.direct_key is None else [self.key_at[0], *self._direct_null()],
             "string_offsets": self.string_offsets,
             "session_at": self.session_at,
             "arrival_at": self.arrival_at,
@@ -190,12 +198,21 @@ class GroupLayout:
             "log_strings": any(form == "string" for form, _ in self.log_at),
         }
 
+    def _direct_null(self) -> list[int]:
+        """Where a word stands that is not zero when the key is NULL; the key's own place if there is none."""
+        return [self.key_nulls[0][2] if self.key_nulls else 0]
+
     def _null_place(self, key: KeyColumn) -> list[int] | None:
         for word, mask, at in self.key_nulls:
             if key.field // 64 == word and mask & signed(1 << (key.field % 64)):
                 return [at, key.field % 64]
         return None
 
+
+#: Kinds of keys that may stand in a table: whole numbers of one word.
+DIRECT_KINDS = frozenset(
+    ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+)
 
 #: Group number, event time and bits of an entry of the log.
 LOG_HEADER_BYTES = 24

@@ -78,11 +78,17 @@ def load_module(
 
     It is a file on disk, so tracebacks and debuggers show it. With *cached*
     false its machine code is not kept: for functions whose content is unknown.
+    A module that this process has run before, from the same file, is handed out again
+    with all that was compiled of it; not one that is given *names*, which may differ.
     """
     if not cached:
         names = {**(names or {}), "kernel": functools.partial(kernel, cached=False)}
         source = source.replace("from laminar_jit.kernels.jit import kernel\n", "\n", 1)
-    loader = _GeneratedLoader(f"{_PACKAGE}.{name}", str(write_module(name, source)), source)
+    path = str(write_module(name, source))
+    loaded = sys.modules.get(f"{_PACKAGE}.{name}")
+    if loaded is not None and loaded.__file__ == path and not names:
+        return loaded
+    loader = _GeneratedLoader(f"{_PACKAGE}.{name}", path, source)
     spec = importlib.util.spec_from_loader(loader.name, loader)
     assert spec is not None
     module = importlib.util.module_from_spec(spec)

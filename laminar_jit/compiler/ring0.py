@@ -220,6 +220,8 @@ def _load_overload(dispatcher: Any) -> bool:
     from numba.core.compiler_lock import global_compiler_lock
 
     with global_compiler_lock:
+        if SIGNATURE in dispatcher.overloads:
+            return True
         found = dispatcher._cache.load_overload(SIGNATURE, dispatcher.targetctx)
         if found is None:
             return False

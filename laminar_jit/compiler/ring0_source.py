@@ -347,7 +347,8 @@ def kernel_source(spec: Ring0Spec, columns: dict[str, int], left: dict[Node, int
 
 def _numpy_lines(code: str) -> list[str]:
     """The imports of what *code* uses of numpy."""
-    scalars = [name for name in _NUMPY_SCALARS if re.search(rf"\b{name}\(", code)]
+    called = set(re.findall(r"\b([a-z]+[0-9]+)\(", code))
+    scalars = [name for name in _NUMPY_SCALARS if name in called]
     lines = ["import numpy as np"] if "np." in code else []
     return lines + ([f"from numpy import {', '.join(scalars)}"] if scalars else [])
 

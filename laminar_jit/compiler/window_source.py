@@ -13,10 +13,10 @@ from .aggregate_fragments import (
     add_null_words,
     add_start,
     add_updates,
-    key_match,
     null_test,
 )
 from .aggregate_state import GroupLayout
+from .group_lookup import add_entry, add_lookup, add_table_loads
 from .window_math import PaneMath
 
 
@@ -46,15 +46,15 @@ watermark = load_int64(state + WATERMARK)
 next_close = load_int64(state + NEXT_CLOSE)
 sequence = load_int64(state + SEQUENCE)
 behind = load_int64(state + BEHIND)
-stretch_start = np.int64(1)
-stretch_end = np.int64(0)
-pane = index = index_mask = groups = pane_heap = np.int64(0)
 stop = DONE
 moved = np.int64(-1)
 row = first
-while row < last:
 """,
     )
+    add_table_loads(source, layout, 1)
+    if not fans_out:
+        add(1, "low = np.int64(1)\nmiddle = high = np.int64(0)")
+    add(1, "while row < last:")
     add(2, f"at = rows + row * {layout.row.row_bytes}")
     add(2, f"ts = load_int64(at + {layout.row.offset('_ts')})")
     if row_watermarks:
@@ -122,40 +122,47 @@ store_int64(state + LATE_COUNT, late_count + 1)
 
 
 def _write_pane_of_row(source: Source, panes: PaneMath, lateness: int, late: dict[str, Any]) -> None:
+    """The pane of the row. Rows may take turns between two panes, which no branch has to foresee."""
     add = source.add
     assert panes.stretch is not None
-    add(2, "if not (stretch_start <= ts < stretch_end):")
+    add(2, "if not (low <= ts < high):")
     add(3, f"number = np.int64({panes.first})")
     if panes.last_end:
         add(3, f"if {panes.last_end} + {lateness} <= watermark:")
         write_late(source, late, 4)
         if late["policy"] == "reassign":
             add(4, f"number = np.int64({panes.first})")
-    add(3, "pane = find_pane(directory, directory_mask, number)")
     add(
         3,
         f"""
+pane = find_pane(directory, directory_mask, number)
 if pane == 0:
     store_int64(state + WANTED_PANE, number)
     stop = PANE_MISSING
     break
-stretch_start = {panes.stretch[0]}
-stretch_end = {panes.stretch[1]}
+start = np.int64({panes.stretch[0]})
+end = np.int64({panes.stretch[1]})
+# Two panes that follow each other are kept: [low, middle) and [middle, high).
+if low < high and end == low:
+    store_int64(state + RECENT_PANES + 8, load_int64(state + RECENT_PANES))
+    store_int64(state + RECENT_PANES, pane)
+    high = middle
+    middle = low
+    low = start
+elif low < high and start == high:
+    if middle < high:
+        store_int64(state + RECENT_PANES, load_int64(state + RECENT_PANES + 8))
+        low = middle
+    store_int64(state + RECENT_PANES + 8, pane)
+    middle = start
+    high = end
+else:
+    store_int64(state + RECENT_PANES, pane)
+    low = start
+    middle = high = end
 """,
     )
-    _write_pane_loads(source, 3)
-
-
-def _write_pane_loads(source: Source, indent: int) -> None:
-    source.add(
-        indent,
-        """
-index = load_int64(pane + INDEX)
-index_mask = load_int64(pane + INDEX_MASK)
-groups = load_int64(pane + GROUPS)
-pane_heap = load_int64(pane + HEAP)
-""",
-    )
+    add(2, "pane = load_int64(state + RECENT_PANES + 8 * np.int64(ts >= middle))")
 
 
 def _write_windows_of_row(
@@ -182,7 +189,6 @@ if pane == 0:
     break
 """,
     )
-    _write_pane_loads(source, 3)
     _write_group(source, layout, 3)
     _write_group_update(source, layout, 3)
     add(3, "number += 1")
@@ -229,20 +235,7 @@ def _write_group(source: Source, layout: GroupLayout, indent: int) -> None:
     add_null_words(source, layout, indent)
     write_heap_check(source, layout, indent)
     add_key_words(source, layout, indent)
-    add(
-        indent,
-        """
-tag = hashed & TAG
-slot = (hashed >> 32) & index_mask
-group = groups
-entry = load_int64(index + slot * 8)
-while entry != 0:
-    if entry & TAG == tag:
-""",
-    )
-    add(indent + 2, f"group = groups + ((entry & NUMBER) - 1) * {layout.bytes}")
-    add(indent + 2, f"if {key_match(layout)}:\n    break")
-    add(indent + 1, "slot = (slot + 1) & index_mask\nentry = load_int64(index + slot * 8)")
+    add_lookup(source, layout, indent)
     add(
         indent,
         """
@@ -252,10 +245,9 @@ if entry == 0:
         store_int64(state + FULL_PANE, pane)
         stop = GROUPS_FULL
         break
-    store_int64(index + slot * 8, tag | (count + 1))
-    store_int64(pane + GROUP_COUNT, count + 1)
 """,
     )
+    add_entry(source, layout, indent + 1, checked=True)
     add(indent + 1, f"group = groups + count * {layout.bytes}")
     add_group_start(source, layout, indent + 1)
 
@@ -283,14 +275,11 @@ def write_merge(source: Source, layout: GroupLayout) -> None:
     *places* receives, for each group, its number in the other pane.
     """
     add = source.add
-    add(0, "\n\n@kernel\ndef merge(pane, other_pane, places):")
+    add(0, "\n\n@kernel\ndef merge(pane, other_pane, places, state):")
+    add_table_loads(source, layout, 1)
     add(
         1,
         """
-index = load_int64(pane + INDEX)
-index_mask = load_int64(pane + INDEX_MASK)
-groups = load_int64(pane + GROUPS)
-pane_heap = load_int64(pane + HEAP)
 heap = load_int64(other_pane + HEAP)
 heap_mask = WHOLE
 others = load_int64(other_pane + GROUPS)
@@ -306,29 +295,9 @@ for number in range(load_int64(other_pane + GROUP_COUNT)):
         kind = layout.kind(key.field)
         if kind in ("string", "wide"):
             add(2, f"key{number}_{'rest' if kind == 'string' else 'high'} = load_int64(other + {at + 8})")
-    add(
-        2,
-        """
-tag = hashed & TAG
-slot = (hashed >> 32) & index_mask
-group = groups
-entry = load_int64(index + slot * 8)
-while entry != 0:
-    if entry & TAG == tag:
-""",
-    )
-    add(4, f"group = groups + ((entry & NUMBER) - 1) * {layout.bytes}")
-    add(4, f"if {key_match(layout)}:\n    break")
-    add(3, "slot = (slot + 1) & index_mask\nentry = load_int64(index + slot * 8)")
-    add(
-        2,
-        """
-if entry == 0:
-    count = load_int64(pane + GROUP_COUNT)
-    store_int64(index + slot * 8, tag | (count + 1))
-    store_int64(pane + GROUP_COUNT, count + 1)
-""",
-    )
+    add_lookup(source, layout, 2)
+    add(2, "if entry == 0:\n    count = load_int64(pane + GROUP_COUNT)")
+    add_entry(source, layout, 3, checked=False)
     add(3, f"group = groups + count * {layout.bytes}")
     add(3, f"copy_bytes(group, other, {layout.components_from})")
     for key, at in zip(layout.keys, layout.key_at, strict=True):

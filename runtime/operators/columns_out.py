@@ -31,6 +31,16 @@ def from_storage(values: np.ndarray[Any, Any], valid: Mask | None, kind: pa.Data
     return pa.Array.from_buffers(kind, len(values), [validity(valid), pa.py_buffer(values)])
 
 
+def from_own(values: np.ndarray[Any, Any], valid: Mask | None, kind: pa.DataType) -> pa.Array:
+    """``from_storage`` of contiguous values that nobody else will change."""
+    return pa.Array.from_buffers(kind, len(values), [validity(valid), pa.py_buffer(values)])
+
+
+def is_whole_word(kind: pa.DataType) -> bool:
+    """Whether a value of this type is stored exactly as it stands in a record."""
+    return kind.id in _WHOLE_WORDS
+
+
 def from_words(words: Words, valid: Mask | None, kind: pa.DataType) -> pa.Array:
     """An array of any fixed-width type from one word a value: integers widened, floats by their bits."""
     if pa.types.is_boolean(kind):
@@ -43,6 +53,14 @@ def from_words(words: Words, valid: Mask | None, kind: pa.DataType) -> pa.Array:
         return pa.nulls(len(words))
     return from_storage(words.astype(_STORAGE[kind.bit_width]), valid, kind)
 
+
+_WHOLE_WORDS = frozenset(
+    kind.id
+    for kind in (
+        *(pa.int64(), pa.uint64(), pa.float64()),
+        *(pa.timestamp("us"), pa.duration("us"), pa.time64("us")),
+    )
+)
 
 # Signed storage for all: the bits are the same, the Arrow type says how to read them.
 _STORAGE = {8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from .collecting import Log
-from .columns_out import from_storage, from_strings, from_wide, from_words
+from .columns_out import from_own, from_storage, from_strings, from_wide, from_words, is_whole_word
 from .finishing import Groups
 from .pane_directory import Pane
 from .user_finishing import UserFinisher, make_finisher
@@ -52,16 +52,20 @@ class Emitter:
     def batch(
         self,
         groups: Groups,
-        starts: np.ndarray[Any, Any],
-        ends: np.ndarray[Any, Any],
+        starts: np.ndarray[Any, Any] | int,
+        ends: np.ndarray[Any, Any] | int,
         *,
         weights: np.ndarray[Any, Any] | None = None,
         emitted: bool = False,
     ) -> pa.RecordBatch:
-        """One batch of *groups*; *emitted* takes the values that were shown last instead of the current."""
+        """One batch of *groups*; *emitted* takes the values that were shown last instead of the current.
+
+        Bounds are given for each group, or once for all.
+        """
         columns: list[pa.Array] = []
+        groups.make_room(len(self.schema))
         if self._has_window:
-            columns += [from_storage(bounds, None, pa.timestamp("us")) for bounds in (starts, ends)]
+            columns += [self._bounds(groups, bounds) for bounds in (starts, ends)]
         columns += [self._key(groups, *key) for key in self._keys]
         columns += [finish(groups) for finish in (self._emitted_finishers if emitted else self._finishers)]
         if self._has_weight:
@@ -71,6 +75,13 @@ class Emitter:
                 )
             )
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    def _bounds(self, groups: Groups, bounds: np.ndarray[Any, Any] | int) -> pa.Array:
+        if not isinstance(bounds, int):
+            return from_storage(bounds, None, pa.timestamp("us"))
+        column = groups.column()
+        column.fill(bounds)
+        return from_own(column, None, pa.timestamp("us"))
 
     def empty_input(self) -> pa.RecordBatch:
         """The one row of an aggregate without keys over no rows at all: counts are zero, the rest NULL.
@@ -89,12 +100,15 @@ class Emitter:
 
     def _key(self, groups: Groups, at: int, null: list[int] | None, kind: pa.DataType) -> pa.Array:
         valid = None
-        if null is not None:
+        # The word holds nothing but bits of NULL keys: mostly there are none.
+        if null is not None and groups.has_bits(null[0]):
             valid = (groups.words(null[0]) >> np.int64(null[1])) & 1 == 0
         if pa.types.is_string(kind) or pa.types.is_binary(kind):
             return from_strings(groups.records, at, groups.heaps, valid, kind)
         if pa.types.is_decimal(kind) and kind.precision > 18:
             return from_wide(groups.words(at), groups.words(at + 8), valid, kind)
+        if is_whole_word(kind):
+            return from_own(groups.copied(at), valid, kind)
         return from_words(groups.words(at), valid, kind)
 
 
@@ -104,10 +118,9 @@ def gather(panes: Sequence[Pane]) -> Groups:
         records = panes[0].records()
     else:
         records = np.concatenate([pane.records() for pane in panes])
-    heaps = np.repeat(
-        np.array([pane.heap.ctypes.data for pane in panes], np.int64), [pane.count for pane in panes]
-    )
-    groups = Groups(records, heaps)
+    addresses = np.array([pane.heap.ctypes.data for pane in panes], np.int64)
+    counts = [pane.count for pane in panes]
+    groups = Groups(records, lambda: np.repeat(addresses, counts))
     if panes[0].log.shape[1]:
         firsts = np.cumsum([0, *(pane.count for pane in panes)])
         groups.log = gather_log(

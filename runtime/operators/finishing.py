@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -9,18 +10,68 @@ import numpy as np
 import pyarrow as pa
 
 from ...kernels.accumulators import SKETCH_REGISTERS
+from ...kernels.finishing import copy_words, count_empty, float_totals
 from . import collecting, moments
-from .columns_out import Mask, Words, from_storage, from_strings, from_wide, from_words, unorder
+from .columns_out import Mask, Words, from_own, from_storage, from_strings, from_wide, from_words, unorder
 
 
 class Groups:
-    """Finished groups of one or more panes: contiguous records, and the heap each refers to."""
+    """Finished groups of one or more panes: contiguous records, and the heap each refers to.
 
-    def __init__(self, records: np.ndarray[Any, Any], heaps: Words) -> None:
+    Where *heaps* is a function, it is called when a column of strings is asked for.
+    """
+
+    def __init__(self, records: np.ndarray[Any, Any], heaps: Words | Callable[[], Words]) -> None:
         self.records = records
-        self.heaps = heaps
+        self._heaps = heaps
         #: All values, where some aggregate needs them.
         self.log: collecting.Log | None = None
+        self._room = np.empty((0, 0), np.int64)
+
+    @functools.cached_property
+    def heaps(self) -> Words:
+        """The address of the heap of every record."""
+        return self._heaps() if callable(self._heaps) else self._heaps
+
+    def chosen(self, order: np.ndarray[Any, Any]) -> Groups:
+        """Some of the groups, in another order."""
+        return Groups(self.records.take(order, axis=0), lambda: self.heaps[order])
+
+    def make_room(self, columns: int) -> None:
+        """Memory for columns of results, all in one piece: the larger the piece, the cheaper its pages."""
+        self._room = np.empty((columns, len(self)), np.int64)
+
+    def column(self) -> Words:
+        """A column to be filled, which its owner may keep."""
+        if not len(self._room):
+            return np.empty(len(self), np.int64)
+        column, self._room = self._room[0], self._room[1:]
+        return column
+
+    def copied(self, offset: int) -> Words:
+        """The word at a byte offset of every record, in memory of its own."""
+        column = self.column()
+        copy_words(self._address(offset), self.records.strides[0], len(self), column.ctypes.data)
+        return column
+
+    def totals(self, offset: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """The float sum at a byte offset of every record, in memory of its own."""
+        column = self.column()
+        float_totals(self._address(offset), self.records.strides[0], len(self), column.ctypes.data)
+        return column.view(np.float64)
+
+    def above_zero(self, offset: int) -> Mask | None:
+        """Which records have a word above zero there; None: all."""
+        if not count_empty(self._address(offset), self.records.strides[0], len(self)):
+            return None
+        return self.words(offset) > 0
+
+    def has_bits(self, offset: int) -> bool:
+        """Whether any record has a word other than zero there."""
+        return bool(count_empty(self._address(offset), self.records.strides[0], len(self)) < len(self))
+
+    def _address(self, offset: int) -> int:
+        return int(self.records.ctypes.data) + offset
 
     def __len__(self) -> int:
         return len(self.records)
@@ -48,34 +99,30 @@ class Finisher:
     def __call__(self, groups: Groups) -> pa.Array:
         return self._finish(self, groups)
 
-    def _seen(self, groups: Groups) -> Mask:
-        return groups.words(self._at["count"]) > 0
+    def _seen(self, groups: Groups) -> Mask | None:
+        return groups.above_zero(self._at["count"])
 
     def count(self, groups: Groups) -> pa.Array:
-        return from_storage(groups.words(self._at["count"]), None, self._kind)
+        return from_own(groups.copied(self._at["count"]), None, self._kind)
 
     def _whole_sum(self, groups: Groups) -> pa.Array:
         seen = self._seen(groups)
         fits = groups.words(self._at["sum"] + 8) == 0
-        self.overflows += int(np.count_nonzero(~fits))
-        return from_storage(groups.words(self._at["sum"]), seen & fits, self._kind)
+        self.overflows += len(fits) - int(np.count_nonzero(fits))
+        valid = fits if seen is None else seen & fits
+        return from_own(groups.copied(self._at["sum"]), valid, self._kind)
 
     def _decimal_sum(self, groups: Groups) -> pa.Array:
         low, wraps = groups.words(self._at["sum"]), groups.words(self._at["sum"] + 8)
         # The low word is signed: its sign belongs to the upper half.
         return from_wide(low, wraps + (low >> 63), self._seen(groups), self._kind)
 
-    def _float_total(self, groups: Groups) -> np.ndarray[Any, np.dtype[np.float64]]:
-        high, low = groups.floats(self._at["sum"]), groups.floats(self._at["sum"] + 8)
-        # Past infinity the error term means nothing.
-        return np.where(np.isfinite(high), high + np.where(np.isfinite(low), low, 0.0), high)
-
     def _float_sum(self, groups: Groups) -> pa.Array:
-        return from_storage(self._float_total(groups), self._seen(groups), self._kind)
+        return from_own(groups.totals(self._at["sum"]), self._seen(groups), self._kind)
 
     def _average(self, groups: Groups) -> pa.Array:
         if self._options["sum"] == "sum_float64":
-            total = self._float_total(groups)
+            total = groups.totals(self._at["sum"])
         else:
             low, wraps = groups.words(self._at["sum"]), groups.words(self._at["sum"] + 8)
             signed = self._options["sum"] == "sum_int64"
@@ -107,7 +154,8 @@ class Finisher:
         assert groups.log is not None
         column = collecting.finish(groups.log, len(groups), self._log, self._options, self._kind)
         if self._options["function"] == "sum":
-            self.overflows += column.null_count - int(np.count_nonzero(~self._seen(groups)))
+            seen = self._seen(groups)
+            self.overflows += column.null_count - (0 if seen is None else int(np.count_nonzero(~seen)))
         return column
 
     def _distinct_sketch(self, groups: Groups) -> pa.Array:

@@ -122,7 +122,7 @@ class UpdatingAggregate(WindowAggregate):
             starts.append(np.full(len(taken), bounds[k][0], np.int64))
             ends.append(np.full(len(taken), bounds[k][1], np.int64))
             heaps.append(np.full(len(taken), changed[k].heap.ctypes.data, np.int64))
-        groups = Groups(np.concatenate(records), np.concatenate(heaps))
+        groups = Groups(np.concatenate(records), lambda: np.concatenate(heaps))
         has_log = self._spec["state"]["log_bytes"] > 0
         if has_log:
             groups.log = gather_log(list(zip(inner_panes, places, strict=True)))
@@ -131,7 +131,7 @@ class UpdatingAggregate(WindowAggregate):
         if self._mode == "changes":
             shown = groups.words(self._spec["state"]["dirty_at"]) & _SHOWN != 0
             if shown.any():
-                old = Groups(groups.records[shown], groups.heaps[shown])
+                old = groups.chosen(np.flatnonzero(shown))
                 if has_log:
                     kept = np.full(len(groups), -1, np.int64)
                     kept[shown] = np.arange(len(old))

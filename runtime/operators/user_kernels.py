@@ -76,9 +76,9 @@ def _guarded_update(function: Callable[..., int], user: dict[str, Any]) -> Calla
 
 def _guarded_merge(function: Callable[..., None], user: dict[str, Any]) -> Callable[..., None]:
     @functools.wraps(function)
-    def merge(pane: int, other_pane: int, places: int) -> None:
+    def merge(pane: int, other_pane: int, places: int, state: int) -> None:
         try:
-            function(pane, other_pane, places)
+            function(pane, other_pane, places, state)
         except Exception as problem:
             names = " or ".join(repr(one["name"]) for one in user["aggregates"])
             raise UdfFailed(

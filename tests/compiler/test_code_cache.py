@@ -104,9 +104,18 @@ def test_a_program_in_the_cache_starts_compiled():
     assert added(again) == [6, None, 15]
 
 
+def test_machine_code_is_loaded_once_a_process():
+    first = plus(6)
+    first.wait_compiled()
+    again = plus(6)
+    assert again.load_cached()
+    assert again.kernel(dense=True) is first.kernel(dense=True)
+    assert added(again) == [7, None, 16]
+
+
 @pytest.mark.parametrize("suffix", [".py", ".nbi", ".nbc"])
 @pytest.mark.parametrize("damage", ["truncated", "garbage"])
-def test_a_damaged_file_is_made_anew(own_cache, suffix, damage):
+def test_a_damaged_file_is_made_anew(own_cache, suffix, damage, monkeypatch):
     program = plus(7)
     program.wait_compiled()
     paths = list(own_cache.rglob(f"{program.name}*{suffix}"))
@@ -114,10 +123,13 @@ def test_a_damaged_file_is_made_anew(own_cache, suffix, damage):
     for path in paths:
         content = path.read_bytes()
         path.write_bytes(content[: len(content) // 2] if damage == "truncated" else b"\0" * 99)
+    # As in another process, which has not run the module yet.
+    monkeypatch.delitem(sys.modules, f"laminar_jit_generated.{program.name}")
     again = plus(7)
     again.wait_compiled()
     assert added(again) == [8, None, 17]
     assert (own_cache / jit.library_fingerprint() / f"{program.name}.py").read_text() == program.source
+    monkeypatch.delitem(sys.modules, f"laminar_jit_generated.{program.name}")
     third = plus(7)
     assert third.load_cached()
     assert added(third) == [8, None, 17]
