@@ -43,7 +43,9 @@ def _compiled(node: Node, schema: pa.Schema) -> Compute:
     pipeline = Pipeline(Project(Source("rows", columns, None, None), (("result", node),)))
 
     def compute(batch: pa.RecordBatch, counters: Counters) -> pa.Array:
-        found = pa.Table.from_batches(pipeline.run({"rows": batch}), pa.schema([("result", node.type.to_arrow())]))
+        found = pa.Table.from_batches(
+            pipeline.run({"rows": batch}), pa.schema([("result", node.type.to_arrow())])
+        )
         for name in vars(counters):
             counters.add(name, pipeline.report.counters.get(name, 0))
         return found["result"].combine_chunks()

@@ -75,7 +75,9 @@ def test_udfs_in_every_clause(registered: None) -> None:
 def test_functions_of_one_query() -> None:
     for text in ("SELECT shout(s) AS s FROM t", "SELECT shout(s) AS s FROM t ORDER BY s"):
         assert lj.sql(text, udfs=[shout], t={"s": ["a", None]})["s"].to_pylist() == ["A!", None]
-        assert lj.sql(text.replace("shout", "cry"), udfs={"cry": shout}, t={"s": ["a"]})["s"].to_pylist() == ["A!"]
+        assert lj.sql(text.replace("shout", "cry"), udfs={"cry": shout}, t={"s": ["a"]})["s"].to_pylist() == [
+            "A!"
+        ]
         with pytest.raises(UnsupportedClause, match="function shout"):
             lj.sql(text, t={"s": ["a"]})
     assert "shout" in lj.explain_sql("SELECT shout(s) FROM t ORDER BY 1", udfs=[shout], t={"s": ["a"]})
