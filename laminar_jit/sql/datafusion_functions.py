@@ -21,10 +21,6 @@ from ..plan import Project, Source
 from ..types import DataType
 from ..user_functions import Udf
 
-#: How the types that aggregates are cast to are called in arrow_cast.
-CAST_NAMES = {"int64": "Int64", "uint64": "UInt64", "float64": "Float64", "int32": "Int32"}
-
-
 Compute = Callable[[pa.RecordBatch, Counters], pa.Array]
 
 

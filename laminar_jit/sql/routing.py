@@ -274,16 +274,19 @@ def _inner_part(node: exp.Select, planner: Planner, route: Route, problem: NotOn
     core = node.copy()
     for name in AROUND:
         core.set(name, None)
+    order = node.args.get("order")
+    by = [_output_of(each.this, node) for each in order.expressions] if order is not None else []
+    if None in by:
+        return _outer_of_groups(node, planner, route, problem)
     try:
         outer = _part(core, planner, route)
     except NotOnRings:
         return _outer_of_groups(node, planner, route, problem)
     for name in AROUND:
         outer.set(name, node.args.get(name))
-    order = outer.args.get("order")
     if order is not None:
-        for ordered in order.expressions:
-            ordered.set("this", _output_of(ordered.this, node))
+        for ordered, meant in zip(outer.args["order"].expressions, by, strict=True):
+            ordered.set("this", meant)
     return outer
 
 
@@ -301,8 +304,8 @@ def _outer_of_groups(node: exp.Select, planner: Planner, route: Route, problem: 
     return outer
 
 
-def _output_of(expression: exp.Expr, node: exp.Select) -> exp.Expr:
-    """The output column that an ORDER BY expression means."""
+def _output_of(expression: exp.Expr, node: exp.Select) -> exp.Expr | None:
+    """The output column that an ORDER BY expression is, if it is one."""
     names = [output_name(item) for item in node.expressions]
     if isinstance(expression, exp.Literal) and not expression.is_string:
         position = int(expression.this)
@@ -315,10 +318,7 @@ def _output_of(expression: exp.Expr, node: exp.Select) -> exp.Expr:
         )
         if item.unalias() == expression or (wanted is not None and name.lower() == wanted.lower()):
             return exp.column(name, quoted=True)
-    raise UnsupportedClause(
-        f"ORDER BY {to_text(expression)} of a windowed query is not in its select list; "
-        "add it there and order by its name."
-    )
+    return None
 
 
 def _without_ctes(query: exp.Expr) -> exp.Expr:
