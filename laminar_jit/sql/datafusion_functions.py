@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..compiler.counters import Counters
 from ..compiler.interpreter import Evaluator
@@ -22,6 +23,14 @@ from ..types import DataType
 from ..user_functions import Udf
 
 Compute = Callable[[pa.RecordBatch, Counters], pa.Array]
+
+
+def _with_one_nan(array: pa.Array) -> pa.Array:
+    """*array*, in which NaN has no sign: DataFusion groups, joins and sorts by it."""
+    if not pa.types.is_floating(array.type):
+        return array
+    is_nan = pc.is_nan(array)
+    return pc.if_else(is_nan, pa.scalar(float("nan"), array.type), array) if pc.any(is_nan).as_py() else array
 
 
 def _interpreted(node: Node) -> Compute:
@@ -86,7 +95,7 @@ class ScalarFunctions:
                 with self._lock:
                     for counter, count in vars(counters).items():
                         self._counters.add(counter, count)
-            return found
+            return _with_one_nan(found)
 
         # The code of a user may give another answer each time; ours never does.
         steady = all(part.operation != "udf" for part in walk(node))

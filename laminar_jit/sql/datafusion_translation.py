@@ -48,7 +48,7 @@ class _Queries:
             self._outputs_only(node)
         elif isinstance(node, exp.Select):
             self._select(node, outer)
-        elif not isinstance(node, exp.Table):
+        elif not isinstance(node, exp.Table | exp.Values):
             raise UnsupportedClause(f"{to_text(node)[:60]} is not available.")
 
     def _outputs_only(self, node: exp.SetOperation) -> None:

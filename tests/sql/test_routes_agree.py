@@ -5,9 +5,11 @@ from __future__ import annotations
 import datetime
 import decimal
 import random
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 import laminar_jit as lj
@@ -316,6 +318,22 @@ def test_strict_refuses_on_both_routes() -> None:
         assert lj.sql(f"SELECT x + 1 AS y FROM v{order}", v=table)["y"].to_pylist() == [None]
         with pytest.raises(ArithmeticRefused, match="1 overflows"):
             lj.sql(f"SELECT x + 1 AS y FROM v{order}", strict=True, v=table)
+
+
+@pytest.mark.parametrize("as_file", [False, True])
+def test_nan_is_one_value_on_datafusion_too(as_file: bool, tmp_path: Path) -> None:
+    """Whatever its sign, which arithmetic of processors sets at will."""
+    table = pa.table({"f": [float("nan"), -float("nan"), 0.0, -0.0], "x": [1, 2, 3, 4]})
+    given: Any = table
+    if as_file:
+        given = tmp_path / "v.parquet"
+        pyarrow.parquet.write_table(table, given)
+    grouped = lj.sql("SELECT f, sum(x) AS s FROM v GROUP BY f ORDER BY f", v=given)
+    assert repr(grouped["s"].to_pylist()) == "[7, 3]"
+    assert lj.sql("SELECT count(DISTINCT f) AS n FROM v", v=given)["n"].to_pylist() == [2]
+    assert lj.sql("SELECT a.x FROM v a JOIN v b ON a.f = b.f", v=given).num_rows == 8
+    assert lj.sql("SELECT f FROM v UNION SELECT -f FROM v", v=given).num_rows == 2
+    assert lj.sql("SELECT x FROM v WHERE x < 4 ORDER BY -f DESC, x", v=given)["x"].to_pylist() == [1, 2, 3]
 
 
 def test_expressions_that_are_keys_stay_keys(values: pa.Table) -> None:
