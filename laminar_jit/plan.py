@@ -327,8 +327,8 @@ def require_values(what: str, *nodes: Node) -> None:
     for node in nodes:
         if node.type.is_list:
             raise TypeMismatch(
-                f"{node!r} is {node.type} and cannot be {what}: arrays are results only. Aggregate to a value, "
-                "as string_agg does, or take the array apart with unnest in SQL."
+                f"{node!r} is {node.type} and cannot be {what}: arrays are results only. Aggregate to a "
+                "value, as string_agg does, or take the array apart with unnest in SQL."
             )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 
-from .compiler.typed import column, Node
+from .compiler.typed import Node, column
 from .errors import PlanError, TypeMismatch, UnsupportedClause
 from .plan import (
     WINDOW_COLUMNS,

@@ -50,9 +50,7 @@ def explain_sql(text: str, /, *, udfs: UserFunctions = (), **inputs: Any) -> str
     return explain(text, inputs, udfs=udfs)
 
 
-def register(
-    function: UserFunction | None = None, name: str | None = None, *, replace: bool = False
-) -> Any:
+def register(function: UserFunction | None = None, name: str | None = None, *, replace: bool = False) -> Any:
     """Make a function of ``@lj.udf`` or ``@lj.aggregate`` known to all SQL of this process; gives it back.
 
     *name* is what SQL calls it, in any case of letters: its own name if none is given. A name that is

@@ -22,7 +22,16 @@ PLAIN = {
             *("count", "sum", "avg", "min", "max", "var_samp", "var_pop", "stddev_samp", "stddev_pop"),
             *("covar_samp", "covar_pop", "corr", "regr_count", "regr_avgx", "regr_avgy", "regr_sxx"),
             *("regr_syy", "regr_sxy", "regr_slope", "regr_intercept", "regr_r2", "bool_and", "bool_or"),
-            *("bit_and", "bit_or", "bit_xor", "approx_count_distinct", "median", "arg_min", "arg_max", "array_agg"),
+            *(
+                "bit_and",
+                "bit_or",
+                "bit_xor",
+                "approx_count_distinct",
+                "median",
+                "arg_min",
+                "arg_max",
+                "array_agg",
+            ),
         )
     },
     "first_value": "first",

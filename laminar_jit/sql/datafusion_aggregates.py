@@ -35,6 +35,10 @@ WINDOW_FUNCTIONS = frozenset(
 _SUM_DIGITS = 28
 
 
+#: How the types of floats are called in arrow_cast.
+FLOATS = {"double": "Float64", "float": "Float32"}
+
+
 def arrow_cast(node: exp.Expr, kind: str) -> exp.Expr:
     """*node* in the Arrow type *kind*, as DataFusion spells it."""
     return exp.Anonymous(this="arrow_cast", expressions=[node, exp.Literal.string(kind)])
@@ -98,3 +102,48 @@ def leaves_null_out(name: str) -> bool:
 def counts_rows(name: str) -> bool:
     """Whether a window function gives uint64 there, and int64 here."""
     return name in _NUMBERS
+
+
+def _plain_argument(call: exp.Expr) -> exp.Expr:
+    first = call.expressions[0]
+    first = first.expressions[0] if isinstance(first, exp.Distinct) else first
+    return first.this if isinstance(first, exp.Order) else first
+
+
+def extreme(found: exp.Expr, name: str, kind: str) -> exp.Expr:
+    """min or max of floats: NaN is the greatest of all on the rings; DataFusion passes over it, or not."""
+    is_any, numbers = (_changed(found, name, change) for change in (_is_nan, _number))
+    nan = arrow_cast(exp.Literal.string("NaN"), kind)
+    if name == "max":
+        return exp.Case(ifs=[exp.If(this=is_any, true=nan)], default=numbers)
+    only = exp.Case(ifs=[exp.If(this=is_any, true=nan)])
+    return exp.Anonymous(this="coalesce", expressions=[numbers, only])
+
+
+def _changed(found: exp.Expr, name: str, change: Callable[[exp.Expr, exp.Expr], None]) -> exp.Expr:
+    changed = found.copy()
+    call = next(each for each in changed.find_all(exp.Anonymous) if str(each.this).lower() == name)
+    change(call, _plain_argument(call).copy())
+    return changed
+
+
+def _is_nan(call: exp.Expr, argument: exp.Expr) -> None:
+    call.set("this", "bool_or")
+    call.set("expressions", [exp.Anonymous(this="isnan", expressions=[argument])])
+
+
+def _number(call: exp.Expr, argument: exp.Expr) -> None:
+    is_nan = exp.Anonymous(this="isnan", expressions=[argument.copy()])
+    number = exp.Case(ifs=[exp.If(this=exp.Not(this=is_nan), true=argument)])
+    call.set("expressions", [number])
+
+
+def without_null(found: exp.Expr) -> exp.Expr:
+    """*found*, a call with or without FILTER, over the rows where its argument is not NULL."""
+    call = found.this if isinstance(found, exp.Filter) else found
+    present = exp.Not(this=exp.Is(this=_plain_argument(call).copy(), expression=exp.Null()))
+    if isinstance(found, exp.Filter):
+        condition = found.expression.this
+        found.expression.set("this", exp.And(this=exp.Paren(this=condition.copy()), expression=present))
+        return found
+    return exp.Filter(this=found, expression=exp.Where(this=present))

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..compiler.counters import Counters
 from ..compiler.interpreter import Evaluator
@@ -21,11 +22,15 @@ from ..plan import Project, Source
 from ..types import DataType
 from ..user_functions import Udf
 
-#: How the types that aggregates are cast to are called in arrow_cast.
-CAST_NAMES = {"int64": "Int64", "uint64": "UInt64", "float64": "Float64", "int32": "Int32"}
-
-
 Compute = Callable[[pa.RecordBatch, Counters], pa.Array]
+
+
+def _with_one_nan(array: pa.Array) -> pa.Array:
+    """*array*, in which NaN has no sign: DataFusion groups, joins and sorts by it."""
+    if not pa.types.is_floating(array.type):
+        return array
+    is_nan = pc.is_nan(array)
+    return pc.if_else(is_nan, pa.scalar(float("nan"), array.type), array) if pc.any(is_nan).as_py() else array
 
 
 def _interpreted(node: Node) -> Compute:
@@ -43,7 +48,9 @@ def _compiled(node: Node, schema: pa.Schema) -> Compute:
     pipeline = Pipeline(Project(Source("rows", columns, None, None), (("result", node),)))
 
     def compute(batch: pa.RecordBatch, counters: Counters) -> pa.Array:
-        found = pa.Table.from_batches(pipeline.run({"rows": batch}), pa.schema([("result", node.type.to_arrow())]))
+        found = pa.Table.from_batches(
+            pipeline.run({"rows": batch}), pa.schema([("result", node.type.to_arrow())])
+        )
         for name in vars(counters):
             counters.add(name, pipeline.report.counters.get(name, 0))
         return found["result"].combine_chunks()
@@ -88,7 +95,7 @@ class ScalarFunctions:
                 with self._lock:
                     for counter, count in vars(counters).items():
                         self._counters.add(counter, count)
-            return found
+            return _with_one_nan(found)
 
         # The code of a user may give another answer each time; ours never does.
         steady = all(part.operation != "udf" for part in walk(node))

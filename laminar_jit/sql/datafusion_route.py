@@ -10,7 +10,9 @@ import pyarrow.dataset
 from sqlglot import exp
 
 from ..errors import PlanError
+from .datafusion_aggregates import FLOATS, arrow_cast
 from .datafusion_functions import ScalarFunctions
+from .datafusion_scopes import refusal
 from .datafusion_translation import translate_query
 from .dialect import Laminar
 from .names import output_name
@@ -51,8 +53,7 @@ class DataFusionQuery:
         try:
             context.sql(self.text)
         except Exception as problem:
-            # DataFusion's errors have no class of their own.
-            raise PlanError(f"DataFusion cannot run {self.text}: {problem}") from problem
+            raise refusal(problem, self.text) from problem
 
     def run(self, tables: Mapping[str, Any], *, strict: bool = False) -> pa.Table:
         """The result over *tables*, in the types the rings would give."""
@@ -60,22 +61,40 @@ class DataFusionQuery:
 
         context = datafusion.SessionContext()
         for name, table in tables.items():
+            floats = any(pa.types.is_floating(field.type) for field in table.schema)
+            registered = f"{name} as given" if floats else name
             if isinstance(table, pyarrow.dataset.Dataset):
-                context.register_dataset(name, table)
+                context.register_dataset(registered, table)
             else:
-                context.register_record_batches(name, [table.to_batches() or [_empty(table.schema)]])
+                context.register_record_batches(registered, [table.to_batches() or [_empty(table.schema)]])
+            if floats:
+                context.register_view(name, context.sql(_with_one_nan(registered, table.schema)))
         self.functions.register_all(context)
         try:
             result = context.sql(self.text).to_arrow_table()
         except Exception as problem:
             self.functions.check(strict=False)
-            raise PlanError(f"DataFusion cannot run {self.text}: {problem}") from problem
+            raise refusal(problem, self.text) from problem
         self.functions.check(strict=strict)
         return _plain(result)
 
     def describe(self) -> list[str]:
         """Its text there, and what the functions in it are."""
         return [self.text, *(f"{name} = {shown}" for name, shown in self.functions.shown.items())]
+
+
+def _with_one_nan(name: str, schema: pa.Schema) -> str:
+    """A query for the rows of table *name* with one NaN: it has a sign, by which DataFusion would group."""
+    columns: list[exp.Expr] = []
+    for field in schema:
+        column: exp.Expr = exp.column(field.name, quoted=True)
+        kind = FLOATS.get(str(field.type))
+        if kind is not None:
+            is_nan = exp.Anonymous(this="isnan", expressions=[column.copy()])
+            nan = arrow_cast(exp.Literal.string("NaN"), kind)
+            column = exp.Case(ifs=[exp.If(this=is_nan, true=nan)], default=column)
+        columns.append(exp.alias_(column, field.name, quoted=True))
+    return exp.select(*columns).from_(exp.to_identifier(name, quoted=True)).sql(dialect=Laminar)
 
 
 def _empty(schema: pa.Schema) -> pa.RecordBatch:

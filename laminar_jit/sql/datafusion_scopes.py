@@ -5,12 +5,13 @@ DataFusion itself is asked: it plans the FROM clause over empty tables.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
 
-from ..errors import PlanError
+from ..errors import PlanError, UnknownColumn
 from .dialect import Laminar, to_text
 
 
@@ -57,12 +58,16 @@ class Rows:
         try:
             return self._context.sql(asked.sql(dialect=Laminar)).schema().field(0)
         except Exception as problem:
-            # DataFusion's errors have no class of their own.
             if self._outer is not None and isinstance(leaf, exp.Column):
                 return self._outer.field(leaf)
-            raise PlanError(f"{to_text(leaf)}: {first_line(problem)}") from problem
+            raise refusal(problem, to_text(leaf)) from problem
 
 
-def first_line(problem: BaseException) -> str:
-    """What DataFusion says, without its help."""
-    return str(problem).strip().splitlines()[0] if str(problem).strip() else type(problem).__name__
+def refusal(problem: Exception, text: str) -> PlanError:
+    """Our error for what DataFusion says of *text*; its own have no classes."""
+    said = str(problem).strip() or type(problem).__name__
+    unknown = re.search(r"No field named (.*?)(\.? Did you mean|\.?$|\.?\n)", said)
+    if unknown is not None:
+        known = said.partition("Valid fields are")[2].strip()
+        return UnknownColumn(f"no column {unknown[1].strip()!r} here. Known columns: {known or 'none'}")
+    return PlanError(f"DataFusion cannot run {text}: {said}")

@@ -8,7 +8,7 @@ subqueries and group keys. Works in place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -20,13 +20,12 @@ from ..errors import TypeMismatch, UnsupportedClause
 from ..types import BOOL, STRING, DataType
 from . import datafusion_aggregates as aggregates
 from .datafusion_functions import ScalarFunctions
+from .datafusion_operators import compared, listed, with_parts
 from .datafusion_scopes import Rows
-from .dialect import Laminar, to_text
+from .dialect import to_text
 from .expressions import NotOnRings, Scope, translate
 from .registered import known_aggregate
 
-_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
-_FLOATS = {"double": "Float64", "float": "Float32"}
 _LEAVES = (exp.Column, exp.Filter, exp.WithinGroup, exp.Window, exp.Subquery, exp.Exists)
 
 
@@ -49,7 +48,7 @@ class _Queries:
             self._outputs_only(node)
         elif isinstance(node, exp.Select):
             self._select(node, outer)
-        elif not isinstance(node, exp.Table):
+        elif not isinstance(node, exp.Table | exp.Values):
             raise UnsupportedClause(f"{to_text(node)[:60]} is not available.")
 
     def _outputs_only(self, node: exp.SetOperation) -> None:
@@ -109,7 +108,7 @@ class _Expressions:
 
     def _item(self, item: exp.Expr) -> exp.Expr:
         inner = item.unalias()
-        if isinstance(inner, exp.Star) or isinstance(inner.this, exp.Star) and not self._is_call(inner):
+        if isinstance(inner, exp.Star) or (isinstance(inner.this, exp.Star) and not self._is_call(inner)):
             return item
         is_literal = isinstance(inner, exp.Literal | exp.Neg) or not list(inner.find_all(exp.Column))
         found = self._computed(inner) if is_literal and not self._is_leaf(inner) else self.value(inner)
@@ -163,14 +162,14 @@ class _Expressions:
         if self._is_leaf(node):
             return self._leaf(node)
         if isinstance(node, exp.Paren):
-            return _with(node, self.value, "this")
+            return with_parts(node, self.value, "this")
         if isinstance(node, exp.And | exp.Or | exp.Not):
-            return _with(node, self._condition, "this", "expression")
+            return with_parts(node, self._condition, "this", "expression")
         if isinstance(node, exp.Is) and isinstance(node.expression, exp.Null):
-            return _with(node, self.value, "this")
-        parts = _compared(node)
-        if parts and self._same_family(*(each for name in parts for each in _listed(node.args[name]))):
-            return _with(node, self._operand, *parts)
+            return with_parts(node, self.value, "this")
+        parts = compared(node)
+        if parts and self._same_family(*(each for name in parts for each in listed(node.args[name]))):
+            return with_parts(node, self._operand, *parts)
         return self._computed(node)
 
     def _condition(self, node: exp.Expr) -> exp.Expr:
@@ -314,14 +313,14 @@ class _Expressions:
             condition = found.expression
             condition.set("this", self._condition(condition.this))
         if aggregates.leaves_null_out(name) and not over:
-            found = _without_null(found, _plain_argument(call))
+            found = aggregates.without_null(found)
         if window is not None:
             window.set("this", found)
             found = window
         if name in ("min", "max"):
             kind = str(self._rows.field(found, grouped=True).type)
-            if kind in _FLOATS:
-                return _extreme(found, name, _FLOATS[kind])
+            if kind in aggregates.FLOATS:
+                return aggregates.extreme(found, name, aggregates.FLOATS[kind])
         if result is None:
             return found
         field = self._rows.field(found, grouped=True)
@@ -367,29 +366,6 @@ def _name(node: exp.Expr) -> str:
     return str(node.this).lower() if isinstance(node, exp.Anonymous) else ""
 
 
-def _compared(node: exp.Expr) -> tuple[str, ...]:
-    """The parts of a comparison, of whatever form; none of anything else."""
-    if isinstance(node, _COMPARISONS):
-        return ("this", "expression")
-    if isinstance(node, exp.Between):
-        return ("this", "low", "high")
-    return ("this", "expressions") if isinstance(node, exp.In) and node.expressions else ()
-
-
-def _listed(given: Any) -> list[exp.Expr]:
-    return given if isinstance(given, list) else [given]
-
-
-def _with(node: exp.Expr, change: Callable[[exp.Expr], exp.Expr], *names: str) -> exp.Expr:
-    """*node* with *change* applied to the parts of these names."""
-    found = node.copy()
-    for name in names:
-        given = node.args.get(name)
-        if given is not None:
-            found.set(name, [change(each) for each in given] if isinstance(given, list) else change(given))
-    return found
-
-
 def _is_null(node: Node) -> bool:
     return node.operation == "literal" and node.value is None
 
@@ -402,52 +378,9 @@ def _aliased(name: str, items: list[exp.Expr]) -> exp.Expr | None:
     return None
 
 
-def _plain_argument(call: exp.Expr) -> exp.Expr:
-    first = call.expressions[0]
-    first = first.expressions[0] if isinstance(first, exp.Distinct) else first
-    return first.this if isinstance(first, exp.Order) else first
-
-
-def _extreme(found: exp.Expr, name: str, kind: str) -> exp.Expr:
-    """min or max of floats: NaN is the greatest of all on the rings; DataFusion passes over it, or not."""
-    is_any, numbers = (_changed(found, name, change) for change in (_is_nan, _number))
-    nan = aggregates.arrow_cast(exp.Literal.string("NaN"), kind)
-    if name == "max":
-        return exp.Case(ifs=[exp.If(this=is_any, true=nan)], default=numbers)
-    only = exp.Case(ifs=[exp.If(this=is_any, true=nan)])
-    return exp.Anonymous(this="coalesce", expressions=[numbers, only])
-
-
-def _changed(found: exp.Expr, name: str, change: Callable[[exp.Expr, exp.Expr], None]) -> exp.Expr:
-    changed = found.copy()
-    call = next(each for each in changed.find_all(exp.Anonymous) if _name(each) == name)
-    change(call, _plain_argument(call).copy())
-    return changed
-
-
-def _is_nan(call: exp.Expr, argument: exp.Expr) -> None:
-    call.set("this", "bool_or")
-    call.set("expressions", [exp.Anonymous(this="isnan", expressions=[argument])])
-
-
-def _number(call: exp.Expr, argument: exp.Expr) -> None:
-    is_nan = exp.Anonymous(this="isnan", expressions=[argument.copy()])
-    number = exp.Case(ifs=[exp.If(this=exp.Not(this=is_nan), true=argument)])
-    call.set("expressions", [number])
-
-
 def _require_plain(sets: exp.Expr) -> None:
     plain = (exp.Column, exp.Identifier, exp.Tuple, exp.Paren, exp.Rollup, exp.Cube, exp.GroupingSets)
     if not all(isinstance(each, plain) for each in sets.walk()):
         raise UnsupportedClause(
             f"GROUP BY {to_text(sets)}: compute the keys in a subquery, and group by their names."
         )
-
-
-def _without_null(found: exp.Expr, argument: exp.Expr) -> exp.Expr:
-    present = exp.Not(this=exp.Is(this=argument.copy(), expression=exp.Null()))
-    if isinstance(found, exp.Filter):
-        condition = found.expression.this
-        found.expression.set("this", exp.And(this=exp.Paren(this=condition.copy()), expression=present))
-        return found
-    return exp.Filter(this=found, expression=exp.Where(this=present))

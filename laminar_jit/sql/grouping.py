@@ -174,7 +174,9 @@ class Grouping:
 
     def _without_aliases(self, node: exp.Expr) -> exp.Expr:
         """*node* with the names of select items replaced by what they are."""
-        named = {item.alias.lower(): item.this for item in self._node.expressions if isinstance(item, exp.Alias)}
+        named = {
+            item.alias.lower(): item.this for item in self._node.expressions if isinstance(item, exp.Alias)
+        }
 
         def meant(each: exp.Expr) -> exp.Expr:
             if isinstance(each, exp.Column) and not each.table and not self._is_input(each):

@@ -20,7 +20,7 @@ from .expressions import NotOnRings, Scope, translate
 from .grouping import Grouping
 from .joins import join, union
 from .names import output_name
-from .ranking import ranked
+from .ranking import ranked, require_rank
 from .relations import Relation, aliases
 from .windows import WindowCall, has_windows, is_window, table_function
 
@@ -85,6 +85,8 @@ class Planner:
                 raise NotOnRings(
                     f"{_CLAUSES.get(name, name.upper().rstrip('_'))} is not available on the rings"
                 )
+        for window in node.find_all(exp.Window):
+            require_rank(window)
         parts = [
             *node.expressions,
             *(node.args[name] for name in ("where", "group", "having", "qualify") if node.args.get(name)),
@@ -246,7 +248,9 @@ def _ranked(node: exp.Select, relation: Relation) -> tuple[exp.Select, Relation]
         if isinstance(item, exp.Star) and not relation.names:
             columns += [exp.column(name, quoted=True) for name in stars]
         else:
-            columns.append(found if isinstance(item, exp.Star) else exp.alias_(found, item.alias, quoted=True))
+            columns.append(
+                found if isinstance(item, exp.Star) else exp.alias_(found, item.alias, quoted=True)
+            )
     node.set("expressions", columns)
     return node, relation.over(query)
 

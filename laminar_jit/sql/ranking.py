@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from sqlglot import exp
 
 from .. import ranking as lj
@@ -18,9 +20,7 @@ _FUNCTIONS = {"row_number": lj.row_number, "rank": lj.rank, "dense_rank": lj.den
 Outputs = list[tuple[str, exp.Expr]]
 
 
-def ranked(
-    query: Query, outputs: Outputs, qualify: exp.Expr | None, scope: Scope
-) -> tuple[Query, Outputs]:
+def ranked(query: Query, outputs: Outputs, qualify: exp.Expr | None, scope: Scope) -> tuple[Query, Outputs]:
     """*query* with a column for every rank in *outputs* and *qualify*, these over it, *qualify* as a filter.
 
     ``NotOnRings`` where one of them is no rank within a window.
@@ -80,12 +80,18 @@ def _unused(query: Query, outputs: Outputs) -> str:
     return f"rank_{number}"
 
 
-def _ranking(node: exp.Window, plan: Plan, scope: Scope) -> lj.Ranking:
-    text = to_text(node)
+def require_rank(node: exp.Window) -> Callable[[], lj.Ranking]:
+    """The rank that *node* asks for, or ``NotOnRings``."""
     name = str(node.this.this).lower() if isinstance(node.this, exp.Anonymous) else ""
     build = _FUNCTIONS.get(name)
     if build is None or node.this.expressions:
-        raise NotOnRings(f"the window function {text} is not available on the rings")
+        raise NotOnRings(f"the window function {to_text(node)} is not available on the rings")
+    return build
+
+
+def _ranking(node: exp.Window, plan: Plan, scope: Scope) -> lj.Ranking:
+    text = to_text(node)
+    build = require_rank(node)
     if node.args.get("spec") or node.args.get("alias") or not node.args.get("order"):
         raise NotOnRings(f"{text}: a rank on the rings has PARTITION BY and ORDER BY, and no frame")
     aggregate = aggregate_below(plan)
@@ -128,5 +134,3 @@ def _bound_of(plan: Plan, name: str) -> str | None:
             name = str(node.value)
         (plan,) = plan.inputs
     return name if name in (WINDOW_START, WINDOW_END) else None
-
-

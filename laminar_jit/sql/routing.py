@@ -28,9 +28,8 @@ from .names import output_name
 from .planner import Planner
 from .prepared import PreparedInput
 from .registered import Functions, using
+from .splitting import AROUND, split_grouped
 from .windows import BOUNDS, function_name, has_windows, is_bound, is_window
-
-_AROUND = ("order", "limit", "offset", "distinct")
 
 
 @dataclass
@@ -165,7 +164,9 @@ def _tables(query: exp.Expr) -> set[str]:
     return used | {
         call.expressions[0].name.lower()
         for call in query.find_all(exp.Anonymous)
-        if is_window(call) and call.expressions and isinstance(call.expressions[0], exp.Column)
+        if is_window(call)
+        and call.expressions
+        and isinstance(call.expressions[0], exp.Column)
         # In GROUP BY it is the time that stands first.
         and isinstance(call.parent, exp.Table)
     }
@@ -271,26 +272,40 @@ def _part(node: exp.Select, planner: Planner, route: Route) -> exp.Select:
 def _inner_part(node: exp.Select, planner: Planner, route: Route, problem: NotOnRings) -> exp.Select:
     """ORDER BY, LIMIT and DISTINCT stand around a windowed SELECT; the SELECT runs without them."""
     core = node.copy()
-    for name in _AROUND:
+    for name in AROUND:
         core.set(name, None)
+    order = node.args.get("order")
+    by = [_output_of(each.this, node) for each in order.expressions] if order is not None else []
+    if None in by:
+        return _outer_of_groups(node, planner, route, problem)
     try:
         outer = _part(core, planner, route)
+    except NotOnRings:
+        return _outer_of_groups(node, planner, route, problem)
+    for name in AROUND:
+        outer.set(name, node.args.get(name))
+    if order is not None:
+        for ordered, meant in zip(outer.args["order"].expressions, by, strict=True):
+            ordered.set("this", meant)
+    return outer
+
+
+def _outer_of_groups(node: exp.Select, planner: Planner, route: Route, problem: NotOnRings) -> exp.Select:
+    """What *node* does with the results of its groups, which alone run on the rings."""
+    inner, outer = split_grouped(node)
+    try:
+        part = _part(inner, planner, route)
     except NotOnRings:
         raise UnsupportedClause(
             f"{problem}, and a window runs only there. Put the window into a subquery of its own, "
             "and the clause around it."
         ) from None
-    for name in _AROUND:
-        outer.set(name, node.args.get(name))
-    order = outer.args.get("order")
-    if order is not None:
-        for ordered in order.expressions:
-            ordered.set("this", _output_of(ordered.this, node))
+    outer.set("from_", part.args["from_"])
     return outer
 
 
-def _output_of(expression: exp.Expr, node: exp.Select) -> exp.Expr:
-    """The output column that an ORDER BY expression means."""
+def _output_of(expression: exp.Expr, node: exp.Select) -> exp.Expr | None:
+    """The output column that an ORDER BY expression is, if it is one."""
     names = [output_name(item) for item in node.expressions]
     if isinstance(expression, exp.Literal) and not expression.is_string:
         position = int(expression.this)
@@ -303,10 +318,7 @@ def _output_of(expression: exp.Expr, node: exp.Select) -> exp.Expr:
         )
         if item.unalias() == expression or (wanted is not None and name.lower() == wanted.lower()):
             return exp.column(name, quoted=True)
-    raise UnsupportedClause(
-        f"ORDER BY {to_text(expression)} of a windowed query is not in its select list; "
-        "add it there and order by its name."
-    )
+    return None
 
 
 def _without_ctes(query: exp.Expr) -> exp.Expr:

@@ -16,6 +16,8 @@ TEN = "INTERVAL '10' SECOND"
     ("query", "kind", "message"),
     [
         ("SELECT prise FROM bids", UnknownColumn, "price"),
+        ("SELECT upper(prise) FROM bids ORDER BY 1", UnknownColumn, "prise.*bids.price"),
+        ("SELECT price FROM bids ORDER BY prise", UnknownColumn, "prise.*bids.price"),
         ("SELECT x.price FROM bids", UnknownColumn, "no table 'x'"),
         ("SELECT price FROM bidz", PlanError, "not read|no input 'bidz'"),
         ("SELECT foo(price) FROM bids", UnsupportedClause, "function foo"),

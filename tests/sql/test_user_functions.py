@@ -75,7 +75,9 @@ def test_udfs_in_every_clause(registered: None) -> None:
 def test_functions_of_one_query() -> None:
     for text in ("SELECT shout(s) AS s FROM t", "SELECT shout(s) AS s FROM t ORDER BY s"):
         assert lj.sql(text, udfs=[shout], t={"s": ["a", None]})["s"].to_pylist() == ["A!", None]
-        assert lj.sql(text.replace("shout", "cry"), udfs={"cry": shout}, t={"s": ["a"]})["s"].to_pylist() == ["A!"]
+        assert lj.sql(text.replace("shout", "cry"), udfs={"cry": shout}, t={"s": ["a"]})["s"].to_pylist() == [
+            "A!"
+        ]
         with pytest.raises(UnsupportedClause, match="function shout"):
             lj.sql(text, t={"s": ["a"]})
     assert "shout" in lj.explain_sql("SELECT shout(s) FROM t ORDER BY 1", udfs=[shout], t={"s": ["a"]})
@@ -96,7 +98,7 @@ def test_replacing(registered: None) -> None:
         lj.register(fee, "upper")
     with pytest.raises(PlanError, match="no function 'nobody'"):
         lj.unregister("nobody")
-    with pytest.raises(PlanError, match="@lj.udf"):
+    with pytest.raises(PlanError, match="made of a function"):
         lj.register(len)
     text = "SELECT fee(price) AS f FROM bids WHERE k = 2"
     assert lj.sql(text, bids=BIDS)["f"].to_pylist() == [3.0]
@@ -105,7 +107,9 @@ def test_replacing(registered: None) -> None:
 
 
 def test_a_user_aggregate_where_datafusion_is_needed_is_refused(registered: None) -> None:
-    with pytest.raises(UnsupportedClause, match="(?i)squares.*user aggregate is not available on DataFusion"):
+    with pytest.raises(
+        UnsupportedClause, match=r"(?i)squares.*user aggregate is not available on DataFusion"
+    ):
         lj.sql("SELECT squares(price) FROM bids ORDER BY 1", bids=BIDS)
     # Windowed parts still run on the rings, under what DataFusion does.
     ours = lj.sql(f"SELECT squares(price) AS q {WINDOWED} ORDER BY q DESC LIMIT 1", bids=BIDS)

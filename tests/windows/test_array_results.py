@@ -1,4 +1,4 @@
-"""array_agg gives lists as results: whatever the window and strategy, in order of arrival, and nothing else takes one."""
+"""array_agg gives lists as results: in order of arrival, whatever the strategy, and nothing takes one."""
 
 from __future__ import annotations
 
@@ -19,12 +19,16 @@ def rows(random_seed: int) -> pa.Table:
     count = 300
     return pa.table(
         {
-            "ts": pa.array(sorted(generator.randrange(-60_000_000, 60_000_000) for _ in range(count)), pa.timestamp("us")),
+            "ts": pa.array(
+                sorted(generator.randrange(-60_000_000, 60_000_000) for _ in range(count)), pa.timestamp("us")
+            ),
             "k": pa.array([generator.choice([1, 2, None]) for _ in range(count)], pa.int64()),
             "x": pa.array([generator.choice([None, 0, -7, 12]) for _ in range(count)], pa.int64()),
-            "s": pa.array([generator.choice([None, "", "ü", "a longer text than fits"]) for _ in range(count)]),
+            "s": pa.array(
+                [generator.choice([None, "", "ü", "a longer text than fits"]) for _ in range(count)]
+            ),
         }
-    )  # fmt: skip
+    )
 
 
 def grouped(table: pa.Table, column: str, size: int, distinct: bool = False) -> dict[Any, list[Any]]:
