@@ -1,8 +1,8 @@
 """A query of several stages on Spark: a DataFrame for each, which reads those of the stages below.
 
-A stage that aggregates runs as ``lj.spark.run`` would run it alone, over a DataFrame of the results
-below it. Inputs of a join are brought together by window and key, those of a union are put one behind the other.
-All of it is one lazy DataFrame in the end, so Spark runs it as one job.
+A stage that aggregates runs as ``lj.spark.run`` would run it alone, over a DataFrame of the
+results below it. Inputs of a join are brought together by window and key, those of a union are
+put one behind the other. All of it is one lazy DataFrame in the end.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def _base(root: Feed) -> Plan:
 
 
 def _over_rows(plan: Plan, base: Plan) -> Plan:
-    """*plan*, with a source where *base* stands, whose rows are there already, as ``_numbered`` gives them."""
+    """*plan*, with a source where *base* stands: its rows are there already, as ``_numbered`` gives them."""
     schema = base.schema
     columns = tuple((_number(name, base), kind, null) for name, (kind, null) in schema.items())
     source = Source(STAGE, columns, None, None)
