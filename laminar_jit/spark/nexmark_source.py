@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,10 +17,12 @@ from ..sources import nexmark
 from ..sources.nexmark_tables import SCHEMAS
 from .mapping import spark_schema
 
-try:
-    from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, SupportsTriggerAvailableNow
-except ImportError:  # before Spark 4.2, where a stream is refused with a reason when it is started
-    ReadAllAvailable = ReadMaxRows = SupportsTriggerAvailableNow = object
+_limits: Any = None
+# Before Spark 4.2 there are none, and a stream is refused with a reason when it is started.
+with contextlib.suppress(ImportError):
+    _limits = importlib.import_module("pyspark.sql.streaming.datasource")
+
+_AvailableNow: Any = object if _limits is None else _limits.SupportsTriggerAvailableNow
 
 _NUMBERS = (
     "seed", "batch_rows", "events_per_second", "hot_auction_ratio", "hot_bidder_ratio", "hot_seller_ratio",
@@ -105,18 +109,18 @@ class NexmarkReader(DataSourceReader):
             raise PlanError('Nexmark without an end cannot be a batch: add .option("events", 1_000_000).')
         self.settings = settings
 
-    def partitions(self) -> list[Share]:  # type: ignore[override]
+    def partitions(self) -> list[Share]:
         return self.settings.shares(0, self.settings.events or 0)
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         return self.settings.read(partition)
 
 
-class NexmarkStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
+class NexmarkStreamReader(DataSourceStreamReader, _AvailableNow):
     """A stream; its offset is the number of events that have happened, and whether all have arrived."""
 
     def __init__(self, settings: Settings) -> None:
-        if SupportsTriggerAvailableNow is object:
+        if _limits is None:
             raise UnsupportedClause(
                 "a Nexmark stream needs Spark 4.2 or newer, which tells a source where a restart begins. "
                 "Read it as a batch, or write the rows to files and stream those."
@@ -127,7 +131,7 @@ class NexmarkStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow): 
         return {"events": 0, "arrived": False}
 
     def getDefaultReadLimit(self) -> Any:
-        return ReadMaxRows(self.settings.events_per_batch)
+        return _limits.ReadMaxRows(self.settings.events_per_batch)
 
     def prepareForTriggerAvailableNow(self) -> None:
         if self.settings.events is None:
@@ -142,13 +146,15 @@ class NexmarkStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow): 
                 f"this Nexmark stream ended with {first} events, also those under way, and cannot go on to "
                 f"{last or 'more'}: with disorder some would come twice. Start with an empty checkpoint."
             )
-        if last is not None and isinstance(limit, ReadAllAvailable):
+        if last is not None and isinstance(limit, _limits.ReadAllAvailable):
             return {"events": last, "arrived": True}
-        most = first + (limit.max_rows if isinstance(limit, ReadMaxRows) else self.settings.events_per_batch)
+        most = first + (
+            limit.max_rows if isinstance(limit, _limits.ReadMaxRows) else self.settings.events_per_batch
+        )
         most = most if last is None else max(first, min(most, last))
         return {"events": most, "arrived": most == last}
 
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[Share]:  # type: ignore[override]
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[Share]:
         return self.settings.shares(start["events"], end["events"])
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:

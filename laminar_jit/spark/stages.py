@@ -92,7 +92,7 @@ def _joined(root: Combined, parts: list[Any], partitions: int | None) -> Any:
     assert root.join is not None
     left, right = root.parts
     sides = (left.output_schema, right.output_schema)
-    rows, keys = together(*parts, root.join, sides)
+    rows, keys = together(parts, root.join, sides)
     moved = rows.repartition(*keys) if partitions is None else rows.repartition(partitions, *keys)
     task = JoinInArrow(root.join, sides, root.after)
     return moved.sortWithinPartitions(keys[0]).mapInArrow(task, spark_schema(root.output_schema))
