@@ -75,7 +75,31 @@ def batches(
     if events is not None:
         _check_count("events", events, least=0)
     _check_count("batch_rows", batch_rows)
-    return _rebatched(table, settings, events, batch_rows)
+    return _rebatched(table, settings, _arrivals(settings, events), batch_rows)
+
+
+def share(
+    table: str,
+    first: int,
+    last: int,
+    *,
+    events: int | None = None,
+    seed: int = 0,
+    batch_rows: int = 65_536,
+    **options: Any,
+) -> Iterator[pa.RecordBatch]:
+    """Rows of *table* that arrive from when event *first* happens until event *last* does.
+
+    Wherever they are cut, shares that follow each other hold the rows of ``batches`` in its order; the one
+    that ends with *last* = *events* has all that is still under way. Options as for ``batches``.
+    """
+    if table not in SCHEMAS:
+        raise PlanError(f"Nexmark has no table {table!r}; expected one of {', '.join(SCHEMAS)}.")
+    settings = _settings(seed, **options)
+    _check_count("first", first, least=0)
+    _check_count("last", last, least=first)
+    _check_count("batch_rows", batch_rows)
+    return _rebatched(table, settings, _arrivals_between(settings, first, last, events), batch_rows)
 
 
 def _settings(
@@ -155,11 +179,27 @@ def _arrival_times(settings: Settings, numbers: Integers) -> Integers:
     return settings.times(numbers) + delays
 
 
+def _arrivals_between(settings: Settings, first: int, last: int, events: int | None) -> Iterator[Integers]:
+    """Event numbers in the order they arrive between two events, in pieces."""
+    # Those that may still be under way when an event happens.
+    reach = -(-settings.disorder * settings.events_per_second // 1_000_000) + 1 if settings.disorder else 0
+    step = max(_AT_A_TIME, reach)
+    for start in range(first, last, step):
+        stop = min(start + step, last)
+        numbers = np.arange(max(0, start - reach), stop, dtype=np.int64)
+        arrival = _arrival_times(settings, numbers)
+        began, ended = settings.times(np.array([start, stop], np.int64))
+        arrived = (arrival >= began) if start else np.ones(len(numbers), np.bool_)
+        if stop != events:
+            arrived &= arrival < ended
+        yield numbers[arrived][np.argsort(arrival[arrived], kind="stable")]
+
+
 def _rebatched(
-    table: str, settings: Settings, events: int | None, batch_rows: int
+    table: str, settings: Settings, arrivals: Iterator[Integers], batch_rows: int
 ) -> Iterator[pa.RecordBatch]:
     waiting = np.empty(0, np.int64)
-    for arrived in _arrivals(settings, events):
+    for arrived in arrivals:
         waiting = np.concatenate([waiting, of_kind(table, arrived)])
         whole = len(waiting) // batch_rows * batch_rows
         for first in range(0, whole, batch_rows):

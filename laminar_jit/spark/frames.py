@@ -36,7 +36,7 @@ def run(query: Query, frame: Any, *, partitions: int | None = None) -> Any:
             arrow_schema_of(given)
             if given.isStreaming:
                 raise UnsupportedClause(
-                    "lj.spark.run takes a bounded DataFrame, and this one is a stream. Use lj.spark.stream(…)."
+                    "lj.spark.run takes a bounded DataFrame, this one is a stream: use lj.spark.stream(…)."
                 )
     if partitions is not None and partitions < 1:
         raise PlanError(f"lj.spark.run was given {partitions} partitions; expected 1 or more.")

@@ -59,14 +59,12 @@ class JoinInArrow:
                 yield shown
 
 
-def together(left: Any, right: Any, join: WindowJoin, sides: tuple[pa.Schema, pa.Schema]) -> tuple[Any, list]:
-    """The rows of *left* and *right* in one DataFrame, and the columns by which they meet."""
+def together(given: list[Any], join: WindowJoin, sides: tuple[pa.Schema, pa.Schema]) -> tuple[Any, list[Any]]:
+    """The rows of both DataFrames in one, and the columns by which they meet."""
     from pyspark.sql import functions as f
 
-    frames, names = [left, right], [[], []]
-    for side in (LEFT, RIGHT):
-        names[side] = [f"{side} {number}" for number in range(len(sides[side]))]
-        frames[side] = frames[side].toDF(*names[side])
+    names = [[f"{side} {number}" for number in range(len(sides[side]))] for side in (LEFT, RIGHT)]
+    frames = [frame.toDF(*own) for frame, own in zip(given, names, strict=True)]
     kinds = [{field.name: field.dataType for field in frame.schema} for frame in frames]
     tagged = []
     for side, frame in enumerate(frames):

@@ -44,3 +44,15 @@ def session(cores: int = 2, **settings: str) -> Any:
     for name, value in options.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
+
+
+def register_nexmark(spark: Any) -> None:
+    """Make ``spark.read.format("nexmark")`` and ``spark.readStream.format("nexmark")`` known to *spark*.
+
+    Options: *table* ("bid", "person" or "auction"), *events* (of all three tables; a stream without
+    it has no end), *partitions*, *events_per_batch* (of a stream), and those of
+    ``laminar_jit.sources.nexmark.batches``. The rows are those that it gives.
+    """
+    from .nexmark_source import NexmarkSource
+
+    spark.dataSource.register(NexmarkSource)

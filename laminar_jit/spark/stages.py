@@ -1,8 +1,8 @@
 """A query of several stages on Spark: a DataFrame for each, which reads those of the stages below.
 
-A stage that aggregates runs as ``lj.spark.run`` would run it alone, over a DataFrame of the results
-below it. Inputs of a join are brought together by window and key, those of a union are put one behind the other.
-All of it is one lazy DataFrame in the end, so Spark runs it as one job.
+A stage that aggregates runs as ``lj.spark.run`` would run it alone, over a DataFrame of the
+results below it. Inputs of a join are brought together by window and key, those of a union are
+put one behind the other. All of it is one lazy DataFrame in the end.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _joined(root: Combined, parts: list[Any], partitions: int | None) -> Any:
     assert root.join is not None
     left, right = root.parts
     sides = (left.output_schema, right.output_schema)
-    rows, keys = together(*parts, root.join, sides)
+    rows, keys = together(parts, root.join, sides)
     moved = rows.repartition(*keys) if partitions is None else rows.repartition(partitions, *keys)
     task = JoinInArrow(root.join, sides, root.after)
     return moved.sortWithinPartitions(keys[0]).mapInArrow(task, spark_schema(root.output_schema))
@@ -107,7 +107,7 @@ def _base(root: Feed) -> Plan:
 
 
 def _over_rows(plan: Plan, base: Plan) -> Plan:
-    """*plan*, with a source where *base* stands, whose rows are there already, as ``_numbered`` gives them."""
+    """*plan*, with a source where *base* stands: its rows are there already, as ``_numbered`` gives them."""
     schema = base.schema
     columns = tuple((_number(name, base), kind, null) for name, (kind, null) in schema.items())
     source = Source(STAGE, columns, None, None)

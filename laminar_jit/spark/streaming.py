@@ -18,6 +18,7 @@ from ..emit import FINAL, ON_WINDOW_CLOSE
 from ..errors import ForeignState, PlanError, UnsupportedClause
 from ..inputs import check_schema
 from ..late import DROP
+from ..pipeline import Pipeline
 from ..plan import Plan, Source, aggregate_below, arrow_schema
 from ..plan_ranking import WindowRank, WindowTop
 from ..query import Query
@@ -96,8 +97,12 @@ def stream(
 def _checked(plan: Plan) -> Any:
     """The aggregate of a plan that can run as a stream; what cannot is refused by name."""
     sources = plan.sources()
-    if len(sources) != 1:
-        raise PlanError(f"lj.spark.stream feeds one input, but the query reads {len(sources)}.")
+    if Pipeline(plan).in_stages or len(plan.source_names()) != 1:
+        raise UnsupportedClause(
+            f"a query of several stages or inputs ({', '.join(plan.source_names())}) cannot run under "
+            "lj.spark.stream: give each windowed aggregate a stream of its own and bring their sinks "
+            "together with lj.spark.run, or use query.stream(…) in one process."
+        )
     aggregate = aggregate_below(plan)
     if aggregate is None:
         raise UnsupportedClause(

@@ -197,6 +197,10 @@ def test_what_cannot_run_is_refused_by_name(spark, tmp_path) -> None:
         start(grouped.agg(m=lj.median("price")))
     with pytest.raises(UnsupportedClause, match="keeps no state"):
         start(base.select("price"))
+    with pytest.raises(UnsupportedClause, match=r"several stages or inputs \(bids, bids\)"):
+        start(base.join(base, "channel", window=lj.tumble("10s")))
+    with pytest.raises(UnsupportedClause, match="several stages"):
+        start(counted.group_by("window_start", "window_end").agg(most=lj.max("n")))
     with pytest.raises(UnsupportedClause, match="without a window"):
         start(base.group_by("channel").agg(n=lj.count()))
     with pytest.raises(UnsupportedClause, match="EMIT changes"):

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import pickle
+import select
+import signal
+import subprocess
 import sys
 import threading
 
@@ -188,6 +191,35 @@ def test_a_worker_finds_what_its_driver_can_import(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
     with Worker.start("ring1", "users_own_module:job", {}) as worker:
         assert worker.wait(30) == "found"
+
+
+def test_a_worker_whose_driver_died_before_it_was_up_removes_what_that_left():
+    """The driver makes a segment, tells the worker who it is, and is gone before the worker has looked."""
+    program = (
+        "import os, signal, socket, subprocess, sys\n"
+        "from laminar_jit.runtime.control import ControlChannel\n"
+        "from laminar_jit.runtime.segment import Segment\n"
+        "segment = Segment.create(4096)\n"
+        "ours, theirs = socket.socketpair()\n"
+        "command = [sys.executable, '-m', 'laminar_jit.runtime.worker_main', str(theirs.fileno())]\n"
+        "worker = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdout=2)\n"
+        "worker.send_signal(signal.SIGSTOP)\n"
+        "hello = {'parent': os.getpid(), 'started_by_main_thread': True, 'cores': None}\n"
+        "ControlChannel(ours).send(hello)\n"
+        "print(segment.name, worker.pid, flush=True)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    driver = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    name, pid = driver.communicate(timeout=30)[0].split()
+    assert driver.returncode == -signal.SIGKILL
+    assert name in os.listdir("/dev/shm")
+    worker = os.pidfd_open(int(pid))
+    try:
+        os.kill(int(pid), signal.SIGCONT)
+        assert select.select([worker], [], [], 30)[0], "the worker still runs"
+    finally:
+        os.close(worker)
+    assert name not in os.listdir("/dev/shm")
 
 
 def test_an_interpreter_that_cannot_be_started_is_a_typed_error(monkeypatch):
