@@ -96,13 +96,13 @@ def test_a_speculative_attempt_and_a_killed_worker_change_nothing(cluster, archi
         return (tmp_path / name).exists() or driver.poll() is not None
 
     try:
-        assert wait_until(lambda: told("speculated done"), 90), log.read_text()[-3000:]
+        assert wait_until(lambda: told("speculated done"), 150), log.read_text()[-3000:]
         assert driver.poll() is None, log.read_text()[-3000:]
         pid = (tmp_path / "speculated 0").read_text().split()[0]
         assert wait_until(lambda: not os.path.exists(f"/proc/{pid}")), "the attempt that lost still runs"
         assert wait_until(lambda: not segments()), segments()
 
-        assert wait_until(lambda: told("killed 0"), 60), log.read_text()[-3000:]
+        assert wait_until(lambda: told("killed 0"), 100), log.read_text()[-3000:]
         assert driver.poll() is None, log.read_text()[-3000:]
         pid, _, at = (tmp_path / "killed 0").read_text().partition(" ")
         (victim,) = [worker for folder, worker in cluster.workers.items() if folder in Path(at).parents]
@@ -111,7 +111,7 @@ def test_a_speculative_attempt_and_a_killed_worker_change_nothing(cluster, archi
             "a task of a dead worker still runs"
         )
         (tmp_path / "killed go").touch()
-        assert driver.wait(90) == 0, log.read_text()[-3000:]
+        assert driver.wait(150) == 0, log.read_text()[-3000:]
         assert log.read_text().rstrip().endswith("right")
     finally:
         if driver.poll() is None:

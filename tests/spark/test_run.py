@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pyarrow as pa
 import pytest
 
@@ -46,9 +48,16 @@ QUERIES = {
 }
 
 
-@pytest.mark.parametrize("partitions", [1, 2, 7])
-@pytest.mark.parametrize("name", QUERIES)
-def test_equals_the_query_alone(spark, name: str, partitions: int) -> None:
+#: These for each number of partitions, the others for one that is drawn.
+EVERY = ("tumble", "hop", "session")
+
+
+@pytest.mark.parametrize(
+    ("name", "partitions"),
+    [(name, count) for name in QUERIES for count in ((1, 2, 7) if name in EVERY else (None,))],
+)
+def test_equals_the_query_alone(spark, name: str, partitions: int | None, random_seed: int) -> None:
+    partitions = partitions or random.Random(random_seed).choice([1, 2, 7])
     bids = make_bids(1_500, seed=31)
     frame = spark.createDataFrame(bids).repartition(partitions)
     result = lj.spark.run(QUERIES[name], frame, partitions=partitions).toArrow()
@@ -58,13 +67,20 @@ def test_equals_the_query_alone(spark, name: str, partitions: int) -> None:
     assert sorted_rows(result) == sorted_rows(expected)
 
 
-@pytest.mark.parametrize("batch_rows", ["1", "7", "0"])
-@pytest.mark.parametrize("large_types", ["true", "false"])
-def test_batches_and_large_types_change_nothing(spark, settings, batch_rows: str, large_types: str) -> None:
-    bids = make_bids(300, seed=32)
-    frame = spark.createDataFrame(bids).repartition(3)
-    settings(useLargeVarTypes=large_types, maxRecordsPerBatch=batch_rows)
-    assert sorted_rows(lj.spark.run(hot_channels(), frame, partitions=2).toArrow()) == oracle(bids)
+@pytest.mark.parametrize("batch_rows", ["1", "random", "0"])
+@pytest.mark.parametrize("name", EVERY)
+def test_batches_large_types_and_empty_partitions_change_nothing(
+    spark, settings, name: str, batch_rows: str, random_seed: int
+) -> None:
+    draw = random.Random(random_seed)
+    bids = make_bids(300, seed=draw.randrange(1 << 30))
+    # By one of few values: most of the partitions stay empty.
+    frame = spark.createDataFrame(bids).repartition(6, "auction")
+    if batch_rows == "random":
+        batch_rows = str(draw.randrange(2, 60))
+    settings(useLargeVarTypes=draw.choice(["true", "false"]), maxRecordsPerBatch=batch_rows)
+    found = lj.spark.run(QUERIES[name], frame, partitions=7).toArrow()
+    assert sorted_rows(found) == sorted_rows(QUERIES[name].run(bids=bids))
 
 
 def test_equals_sparks_own_windows_and_sessions(spark) -> None:

@@ -11,6 +11,9 @@ import pytest
 
 import laminar_jit as lj
 from laminar_jit.errors import PlanError, SchemaMismatch, UnsupportedClause
+from laminar_jit.physical import build_physical
+from laminar_jit.spark.exchange import complete
+from laminar_jit.spark.join_task import JoinInArrow
 from tests.pipeline.test_thin_thread import SCHEMA, make_bids, sorted_rows
 
 pytestmark = pytest.mark.spark
@@ -114,6 +117,40 @@ def test_a_join_equals_duckdb(spark) -> None:
         ).to_arrow_table()
     assert expected.num_rows > 50
     assert sorted_rows(found.toArrow()) == sorted_rows(expected)
+
+
+def sorted_by_window(root, inputs: dict[str, pa.Table]) -> pa.Table:
+    """The rows of both sides as Spark brings them to a task."""
+    tables = []
+    for side, part in enumerate(root.parts):
+        (source,) = part.plan.sources()
+        rows = lj.Query(part.plan).run(**{source.name: inputs[source.name]})
+        columns = {"side": pa.array([side] * len(rows), pa.int32()), "end": rows["window_end"]}
+        for own, other in enumerate(root.parts):
+            for number, field in enumerate(other.output_schema):
+                here = rows.column(number) if own == side else pa.nulls(len(rows), field.type)
+                columns[f"{own} {number}"] = here
+        tables.append(pa.table(columns))
+    return pa.concat_tables(tables).sort_by([("end", "ascending"), ("side", "descending")]).drop(["end"])
+
+
+@pytest.mark.parametrize("how", ["inner", "left", "right", "full"])
+def test_a_task_joins_a_window_when_rows_of_a_later_one_come(how: str) -> None:
+    query = BIDS.join(SOLD, "channel", window=lj.hop("4s", every="2s"), how=how)
+    inputs = inputs_of(query, seed=76)
+    root = build_physical(complete(query.plan))
+    task = JoinInArrow(root.join, tuple(part.output_schema for part in root.parts), root.after)
+    rows = sorted_by_window(root, inputs)
+    expected = sorted_rows(alone(query, inputs))
+    for size in (1, 7, len(rows)):
+        batches = rows.combine_chunks().to_batches(max_chunksize=size)
+        unread = iter(batches)
+        results = task(unread)
+        next(results)
+        waiting = list(unread)
+        assert len(waiting) > len(batches) / 2 or size > 7, "windows are joined as they come"
+        found = list(task(iter(batches)))
+        assert sorted_rows(pa.Table.from_batches(found)) == expected
 
 
 def test_keys_that_are_one_value_meet(spark) -> None:

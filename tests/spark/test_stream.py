@@ -75,9 +75,16 @@ def closed(
 
 
 @pytest.mark.parametrize(
-    ("window", "partitions"), [("tumble", 2), ("hop", 7), ("session", 1), ("session", 3)]
+    ("window", "partitions"), [("tumble", 1), ("hop", 2), ("session", 7), ("session", 1)]
 )
-def test_equals_the_query_alone(spark, tmp_path, window: str, partitions: int) -> None:
+def test_equals_the_query_alone(
+    spark, settings, tmp_path, window: str, partitions: int, random_seed: int
+) -> None:
+    draw = random.Random(random_seed)
+    settings(
+        useLargeVarTypes=draw.choice(["true", "false"]),
+        maxRecordsPerBatch=draw.choice(["1", "0", str(draw.randrange(2, 200))]),
+    )
     tables = make_files(tmp_path / "in", 4, 300, seed=61)
     query = query_over(WINDOWS[window])
     found = streamed(spark, query, tmp_path / "in", tmp_path, partitions=partitions)
