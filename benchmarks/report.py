@@ -22,7 +22,12 @@ def rendered(found: Figure) -> list[str]:
         "" if found.value is None else f"{number(found.value)} {found.unit}",
         found.peer or "",
         "" if found.peer_value is None else f"{number(found.peer_value)} {found.unit}",
-        "" if found.ratio is None else number(found.ratio),
+        # What is missed by a little must not read as reached.
+        ""
+        if found.ratio is None
+        else f"{found.ratio:.4g}"
+        if found.reached is False
+        else number(found.ratio),
         found.reach or "",
         "; ".join(part for part in (outcome, found.note) if part),
     ]
