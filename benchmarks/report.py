@@ -58,7 +58,8 @@ def _sections(records: Sequence[Record]) -> Iterator[str]:
     asked = [record for record in records if record.figure.reach is not None]
     yield f"{len(records)} figures, of which {len(asked)} have something to reach and {len(missed)} miss it"
     yield f"({', '.join(figure.name for figure in missed)})." if missed else "."
-    yield f"Measuring them took {minutes(records):.0f} minutes."
+    if all(record.seconds for record in records):
+        yield f"Measuring them took {minutes(records):.0f} minutes."
     for group, members in itertools.groupby(records, key=lambda record: record.measure.partition(".")[0]):
         yield from ("", f"### {group}")
         # Whoever refreshed only a part of a group leaves two stamps in it.
