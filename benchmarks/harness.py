@@ -37,6 +37,7 @@ class Size:
 SIZES = {
     "full": Size("full", events=10_000_000, rounds=7, operations=10_000_000, trips=20_000),
     "quick": Size("quick", events=1_000_000, rounds=3, operations=1_000_000, trips=2_000),
+    "once": Size("once", events=200_000, rounds=1, operations=100_000, trips=200),
     "tiny": Size("tiny", events=20_000, rounds=1, operations=10_000, trips=50),
 }
 

@@ -45,11 +45,15 @@ WINDOWS = {
 ENGINES = ("Polars", "DuckDB", "DataFusion")
 
 
+#: Draws into a matplotlib figure; False where none of its figures was taken.
+Draw = Callable[[Any, Theme, list[Figure]], bool]
+
+
 def draw_all(records: Sequence[Record], folder: Path) -> list[Path]:
     """Draw each picture whose figures were taken; the files written."""
     found = [record.figure for record in records]
     written = []
-    pictures: dict[str, Callable[[Any, Theme, list[Figure]], bool]] = {
+    pictures: dict[str, Draw] = {
         "windows": windows,
         "streaming": streaming,
         "ratios": ratios,
@@ -62,9 +66,7 @@ def draw_all(records: Sequence[Record], folder: Path) -> list[Path]:
     return written
 
 
-def _save(
-    draw: Callable[[Any, Theme, list[Figure]], bool], theme: Theme, found: list[Figure], path: Path
-) -> bool:
+def _save(draw: Draw, theme: Theme, found: list[Figure], path: Path) -> bool:
     import matplotlib
 
     matplotlib.use("svg")
@@ -72,7 +74,9 @@ def _save(
 
     settings = {
         "svg.hashsalt": path.stem,
-        "svg.fonttype": "path",
+        # Letters stay letters: a tenth of the size, and every reader's own font.
+        "svg.fonttype": "none",
+        "axes.facecolor": "none",
         "font.size": 10,
         "text.color": theme.text,
         "axes.labelcolor": theme.text,
@@ -149,8 +153,10 @@ def streaming(figure: Any, theme: Theme, found: list[Figure]) -> bool:
     bars = axes.barh(
         [name for name, _ in ordered], [speed for _, speed in ordered], color=colours, height=0.7
     )
+    axes.margins(x=0.08)
     axes.bar_label(bars, [f"{speed:.3g}" for _, speed in ordered], padding=4, fontsize=9)
     axes.set_xscale("log")
+    axes.xaxis.set_major_formatter("{x:g}")
     axes.tick_params(axis="y", length=0)
     axes.set_xlabel("million events a second, logarithmic")
     axes.set_title(
@@ -175,6 +181,7 @@ def ratios(figure: Any, theme: Theme, found: list[Figure]) -> bool:
     axes.set_yticks(range(len(rows)), [f"{each.name} / {each.peer}" for each in rows], fontsize=8)
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.set_xscale("log")
+    axes.xaxis.set_major_formatter("{x:g}")
     axes.tick_params(axis="y", length=0)
     axes.set_xlabel("times faster than the peer, logarithmic")
     for marker, colour, label in (
@@ -183,5 +190,5 @@ def ratios(figure: Any, theme: Theme, found: list[Figure]) -> bool:
         ("o", theme.peers[1], "nothing to reach"),
     ):
         axes.plot([], [], marker, color=colour, label=label)
-    axes.legend(loc="lower right", fontsize=8)
+    figure.legend(loc="outside lower center", ncols=3, fontsize=8)
     return True

@@ -18,6 +18,9 @@ from .figures import Figure
 from .harness import Size
 from .machine import machine_text
 
+#: Ends a revision that is not what was committed under that name.
+CHANGED = "+changes"
+_MEASURED = ("laminar_jit", "runtime", "kernels", "benchmarks")
 _FIGURE_FIELDS = tuple(field.name for field in fields(Figure))
 
 
@@ -68,15 +71,15 @@ def stamp_now(size: Size) -> Stamp:
 
 
 def revision() -> str:
-    """The commit of this tree, marked when something else than a figure is changed in it."""
+    """The commit of this tree, marked when the code differs from it."""
     root = Path(__file__).parents[1]
 
     def git(*command: str) -> str:
         ran = subprocess.run(["git", *command], cwd=root, capture_output=True, text=True)
         return ran.stdout.strip() if ran.returncode == 0 else ""
 
-    changed = git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!docs")
-    return (git("rev-parse", "--short=10", "HEAD") or "unknown") + ("+changes" if changed else "")
+    changed = git("status", "--porcelain", "--untracked-files=no", "--", *_MEASURED)
+    return (git("rev-parse", "--short=10", "HEAD") or "unknown") + (CHANGED if changed else "")
 
 
 def read(path: Path) -> list[Record]:
@@ -100,7 +103,9 @@ def replace(path: Path, taken: Sequence[Record], order: Sequence[str]) -> list[R
 
 
 def taken_already(path: Path, stamp: Stamp, names: Collection[str]) -> set[str]:
-    """Those of *names* that were measured at this revision, in this size, on this machine, and did not fail."""
+    """Those of *names* that were measured, without failing, at this revision, size and machine."""
+    if stamp.revision.endswith(CHANGED):
+        return set()
     same = [
         record
         for record in read(path)

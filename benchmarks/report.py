@@ -22,7 +22,12 @@ def rendered(found: Figure) -> list[str]:
         "" if found.value is None else f"{number(found.value)} {found.unit}",
         found.peer or "",
         "" if found.peer_value is None else f"{number(found.peer_value)} {found.unit}",
-        "" if found.ratio is None else number(found.ratio),
+        # What is missed by a little must not read as reached.
+        ""
+        if found.ratio is None
+        else f"{found.ratio:.4g}"
+        if found.reached is False
+        else number(found.ratio),
         found.reach or "",
         "; ".join(part for part in (outcome, found.note) if part),
     ]
@@ -53,7 +58,8 @@ def _sections(records: Sequence[Record]) -> Iterator[str]:
     asked = [record for record in records if record.figure.reach is not None]
     yield f"{len(records)} figures, of which {len(asked)} have something to reach and {len(missed)} miss it"
     yield f"({', '.join(figure.name for figure in missed)})." if missed else "."
-    yield f"Measuring them took {minutes(records):.0f} minutes."
+    if all(record.seconds for record in records):
+        yield f"Measuring them took {minutes(records):.0f} minutes."
     for group, members in itertools.groupby(records, key=lambda record: record.measure.partition(".")[0]):
         yield from ("", f"### {group}")
         # Whoever refreshed only a part of a group leaves two stamps in it.

@@ -141,8 +141,8 @@ def in_laminardb(events: pa.Table, window: int) -> Engine:
                 f"WATERMARK FOR ts AS ts - INTERVAL '{SLACK_SECONDS}' SECOND)"
             )
             connection.execute(
-                f"CREATE STREAM totals AS SELECT CAST(tumble(ts, {interval}) AS BIGINT) AS window_start, key, "
-                f"SUM(value) AS total, COUNT(*) AS n FROM events GROUP BY key, tumble(ts, {interval}) "
+                f"CREATE STREAM totals AS SELECT CAST(tumble(ts, {interval}) AS BIGINT) AS window_start, "
+                f"key, SUM(value) AS total, COUNT(*) AS n FROM events GROUP BY key, tumble(ts, {interval}) "
                 "EMIT ON WINDOW CLOSE"
             )
             subscription = connection.subscribe_stream("totals")
@@ -181,7 +181,8 @@ def in_flink(events: pa.Table, window: int) -> Engine:
     tables.create_temporary_view("events", tables.from_data_stream(stream, schema))
     query = tables.sql_query(
         "SELECT window_start, `key`, SUM(`value`) AS total, COUNT(*) AS n FROM TABLE(TUMBLE(TABLE events, "
-        f"DESCRIPTOR(event_time), INTERVAL '{window // 1_000_000}' SECOND)) GROUP BY window_start, window_end, `key`"
+        f"DESCRIPTOR(event_time), INTERVAL '{window // 1_000_000}' SECOND)) "
+        "GROUP BY window_start, window_end, `key`"
     )
 
     def table(frame: Any) -> pa.Table:

@@ -72,22 +72,6 @@ def test_peers_shows_a_table_and_says_what_is_not_reached(monkeypatch, capsys):
     assert "1 not reached: slow.one (<= 5 ns)" in shown
 
 
-def test_the_page_gets_the_table_between_its_marks(tmp_path, monkeypatch):
-    page = tmp_path / "performance.md"
-    page.write_text("before\n<!-- figures: begin -->\nold\n<!-- figures: end -->\nafter\n")
-    missed = peers.Figure("slow.one", 7.0, "ns", "C++ ring", 3.5, 0.5, ">= 0.9 x", False)
-    monkeypatch.setattr(peers.figures, "take", lambda name, size: [missed])
-    command = ["--quick", "--only", "bridge.drain", "--markdown", str(page)]
-    for _ in range(2):
-        peers.main(command, standalone_mode=False)
-    text = page.read_text()
-    assert "| slow.one | 7 ns | C++ ring | 3.5 ns | 0.5 | >= 0.9 x | NOT REACHED |" in text
-    assert text.startswith("before\n")
-    assert text.endswith("after\n")
-    assert "old" not in text
-    assert text.count("slow.one") == 1
-
-
 def test_an_unknown_figure_is_named():
     ran = run_module("benchmarks.peers", "--only", "nonsense")
     assert ran.returncode == 2

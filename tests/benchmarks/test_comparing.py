@@ -100,3 +100,20 @@ def test_a_slower_commit_fails(clone):
     assert ran.returncode != 0, ran.stdout
     assert "PERFORMANCE DECREASED" in ran.stdout
     assert "timings.SmallQuery.time_sql" in ran.stdout.partition("PERFORMANCE DECREASED")[0]
+
+
+@pytest.mark.nightly
+def test_what_was_kept_is_published_as_pages(clone):
+    asv = [sys.executable, "-m", "asv", "run", "--python=same", "--launch-method=spawn"]
+    revision = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=clone, capture_output=True, text=True, check=True
+    )
+    command = [*asv, "--set-commit-hash", revision.stdout.strip(), "--bench", "timings.SmallQuery"]
+    subprocess.run(command, cwd=clone, check=True)
+    published = ["make", "-o", "setup", f"RUN={sys.executable}", "bench-html"]
+    ran = subprocess.run(published, cwd=clone, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    assert ".asv/html" in ran.stdout
+    assert (clone / ".asv" / "html" / "index.html").is_file()
+    graphs = clone / ".asv" / "html" / "graphs"
+    assert (graphs / "summary" / "timings.SmallQuery.time_sql.json").is_file()
