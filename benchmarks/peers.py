@@ -17,7 +17,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from . import bridge, checkpoints, figures, memory, ring, ring0, spark, startup, windows  # noqa: F401 - importing a module registers its measurements
+from . import bridge, checkpoints, figures, memory, ring, ring0, spark, sql, startup, windows  # noqa: F401 - importing a module registers its measurements
 from .figures import Figure
 from .harness import SIZES, Size
 from .machine import machine_text
