@@ -102,7 +102,7 @@ def _open_dataset(source: Source, dataset: Any, columns: Sequence[str]) -> Input
     check_schema(source, dataset.schema, columns)
     # Counted first: the threads of a scan that has begun would be waited for.
     rows = dataset.count_rows()
-    if reads_page_by_page(dataset, columns, rows):
+    if reads_page_by_page(dataset, columns):
         return Input(_checked(source, page_by_page(dataset, columns), columns), rows, bounded=True)
     return Input(_scanned(source, dataset, columns), rows, bounded=True)
 

@@ -25,8 +25,8 @@ BATCH_ROWS = 1 << 15
 BUFFER_BYTES = 1 << 18
 
 
-def reads_page_by_page(dataset: Any, columns: Sequence[str], rows: int) -> bool:
-    """Whether *columns* of *dataset*, which has *rows* rows, are better read here; only plain files are."""
+def reads_page_by_page(dataset: Any, columns: Sequence[str]) -> bool:
+    """Whether *columns* of *dataset* are better read here; only plain files are."""
     if len(allowed_cores()) > 1 or not columns:
         return False
     if not isinstance(dataset, pa.dataset.FileSystemDataset):
@@ -36,12 +36,11 @@ def reads_page_by_page(dataset: Any, columns: Sequence[str], rows: int) -> bool:
     # A stretch of an object in a store costs a request.
     if not isinstance(dataset.filesystem, pa.fs.LocalFileSystem):
         return False
-    fragments = list(dataset.get_fragments())
-    return (
-        all(_is_plain(fragment.physical_schema, dataset.schema, columns) for fragment in fragments)
-        # Fewer, where the dataset has a filter.
-        and sum(fragment.metadata.num_rows for fragment in fragments) == rows
-    )
+    try:
+        fragments = list(dataset.get_fragments())
+    except ValueError:  # a dataset with a filter has none to show
+        return False
+    return all(_is_plain(fragment.physical_schema, dataset.schema, columns) for fragment in fragments)
 
 
 def _is_plain(found: pa.Schema, wanted: pa.Schema, columns: Sequence[str]) -> bool:
