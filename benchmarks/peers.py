@@ -24,7 +24,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from . import bridge, checkpoints, figures, memory, ring, ring0, spark, startup, streaming_peers, windows  # noqa: F401 - importing a module registers its measurements
+from . import bridge, checkpoints, figures, memory, ring, ring0, spark, sql, startup, streaming_peers, windows  # noqa: F401 - importing a module registers its measurements
 from .figures import Figure
 from .harness import SIZES, Size
 from .machine import machine_text

@@ -28,8 +28,21 @@ class AfterStage:
         evaluator = Evaluator(batch, Counters())
         for predicate in self.predicates:
             evaluator = evaluator.keep(evaluator.holds(predicate))
-        arrays = [evaluator.array(node) for _, node in self.columns]
+        arrays = [
+            _shown(evaluator, node, field) for (_, node), field in zip(self.columns, self.schema, strict=True)
+        ]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+
+def _shown(evaluator: Evaluator, node: Node, field: pa.Field) -> pa.Array:
+    """The values of *node*; a column that stands in the batch as it is wanted is not copied."""
+    batch = evaluator.batch
+    number = batch.schema.get_field_index(str(node.value)) if node.operation == "column" else -1
+    if number >= 0:
+        found = batch.column(number)
+        if found.type == field.type and (node.nullable or not found.null_count):
+            return found
+    return evaluator.array(node)
 
 
 @dataclass(frozen=True)

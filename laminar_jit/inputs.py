@@ -19,6 +19,7 @@ import pyarrow.dataset
 
 from .async_inputs import pulled
 from .errors import PlanError, SchemaMismatch
+from .parquet_reading import page_by_page, reads_page_by_page
 from .plan import Source
 from .types import DataType
 
@@ -99,9 +100,17 @@ def _open_paths(source: Source, path: str, columns: Sequence[str]) -> Input:
 
 def _open_dataset(source: Source, dataset: Any, columns: Sequence[str]) -> Input:
     check_schema(source, dataset.schema, columns)
+    # Counted first: the threads of a scan that has begun would be waited for.
+    rows = dataset.count_rows()
+    if reads_page_by_page(dataset, columns):
+        return Input(_checked(source, page_by_page(dataset, columns), columns), rows, bounded=True)
+    return Input(_scanned(source, dataset, columns), rows, bounded=True)
+
+
+def _scanned(source: Source, dataset: Any, columns: Sequence[str]) -> Generator[pa.RecordBatch, None, None]:
+    # A scan begins to read when it is made, not when its first batch is asked for.
     # Without columns to read, as for a bare count(*), the batches still tell their length.
-    batches = _checked(source, dataset.to_batches(columns=list(columns)), columns)
-    return Input(batches, dataset.count_rows(), bounded=True)
+    yield from _checked(source, dataset.to_batches(columns=list(columns)), columns)
 
 
 def _pulled_batches(
@@ -135,10 +144,10 @@ def _checked(
     seen: pa.Schema | None = None
     casts: dict[int, pa.DataType] = {}
     for batch in batches:
-        # Batches of one table may each have a schema object of their own.
-        if seen is None or (batch.schema is not seen and not batch.schema.equals(seen)):
-            casts = check_schema(source, batch.schema, columns)
-            seen = batch.schema
+        schema = batch.schema
+        if seen is None or not schema.equals(seen):
+            casts = check_schema(source, schema, columns)
+            seen = schema
         for index, kind in casts.items():
             batch = batch.set_column(index, batch.schema.field(index).name, batch.column(index).cast(kind))
         yield batch

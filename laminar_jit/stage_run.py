@@ -197,13 +197,27 @@ def walk(stage: Feed) -> Iterator[Feed]:
         yield from walk(part)
 
 
+def wait_compiled(root: Feed) -> None:
+    """Wait for the kernels of all stages of *root*; the code cache gives them to whoever needs the same."""
+    for stage in walk(root):
+        if isinstance(stage, PhysicalPlan):
+            stage.program.wait_compiled()
+
+
 def _first_side(stage: Combined) -> int:
     """The side to read first where time does not tell: the one that the other can then meet as it comes."""
     assert stage.join is not None
     if stage.join.how in ("left", "right"):
         return RIGHT if stage.join.how == "left" else LEFT
-    left = stage.parts[LEFT]
-    return LEFT if isinstance(left, PhysicalPlan) and left.aggregate is not None else RIGHT
+    left, right = (_groups_by(part) for part in stage.parts)
+    # The one with fewer groups, as far as the query tells.
+    return LEFT if left is not None and (right is None or left < right) else RIGHT
+
+
+def _groups_by(stage: Feed) -> int | None:
+    """By how many keys beside the window *stage* groups its rows, if it does."""
+    aggregate = stage.aggregate if isinstance(stage, PhysicalPlan) else None
+    return None if aggregate is None else len(aggregate.keys)
 
 
 def _finished(steps: Steps, after: AfterChain | None) -> Steps:

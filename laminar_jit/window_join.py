@@ -23,6 +23,9 @@ LEFT, RIGHT = 0, 1
 #: Once one side is complete, rows of the other meet it this many at a time, or as many as it has itself.
 PROBE_ROWS = 1 << 18
 
+#: A complete side of so few rows is looked up in before rows of the other are kept for it.
+LOOKUP_ROWS = 1 << 12
+
 _KINDS = {(False, False): "inner", (True, False): "left outer", (True, True): "full outer"}
 
 
@@ -41,11 +44,16 @@ class JoinState:
         self._rows = [0, 0]
         self._next_end: int | None = None
         self._complete: tuple[int, pa.Table] | None = None
+        #: Of a small complete side: the values of its first key.
+        self._partners: pa.Array | None = None
 
     def take(self, side: int, batch: pa.RecordBatch) -> list[pa.RecordBatch]:
         """Rows of *side*; what they make with a side that is complete."""
         if not batch.num_rows:
             return []
+        if self._partners is not None:
+            keys = _comparable(batch.column(self._names[side][0]))
+            batch = batch.filter(pc.is_in(keys, value_set=self._partners))
         self._waiting[side].append(batch)
         self._rows[side] += batch.num_rows
         if self._complete is not None:
@@ -59,7 +67,12 @@ class JoinState:
         """No row of *side* comes any more: what the other brings can meet it at once, unless *side*'s own
         rows are wanted without a partner too, which is known only at the end."""
         if self._complete is None and not self._keeps[side]:
-            self._complete = (side, self._taken(side))
+            held = self._taken(side)
+            self._complete = (side, held)
+            if held.num_rows <= LOOKUP_ROWS and self._names[side] and not self._keeps[1 - side]:
+                # Nearly all rows of the other side find nobody: those need not wait.
+                values = pc.unique(_comparable(held.column(self._names[side][0])))
+                self._partners = values.drop_null()
 
     def close(self, watermark: int) -> list[pa.RecordBatch]:
         """The results of all windows that end by *watermark*."""
@@ -138,7 +151,7 @@ def _bound(name: str, left: pa.Table, right: pa.Table, chosen: tuple[Any, Any]) 
     return pc.coalesce(found, right.column(name).take(chosen[RIGHT])) if found.null_count else found
 
 
-def _comparable(keys: pa.ChunkedArray) -> pa.ChunkedArray:
+def _comparable(keys: Any) -> Any:
     """*keys* with one form for equal values: there are two zeros, and many ways to write NaN."""
     if not pa.types.is_floating(keys.type):
         return keys

@@ -47,6 +47,8 @@ def row_column(batch: RowBatch, layout: RowLayout, number: int, wanted: pa.DataT
 def _validity(rows: np.ndarray[Any, Any], layout: RowLayout, number: int) -> np.ndarray[Any, Any]:
     """One byte a row: 1, or 0 for NULL."""
     words = rows["_nulls"] if layout.null_words == 1 else rows["_nulls"][:, number // 64]
+    if not words.any():
+        return np.ones(len(rows), np.uint8)
     return ((words >> np.uint64(number % 64)) & np.uint64(1) ^ np.uint64(1)).astype(np.uint8)
 
 

@@ -100,6 +100,7 @@ def measure(text: str, tables: Tables) -> dict[str, Any]:
     from ..sql.dialect import parse
     from ..sql.prepared import PreparedInput
     from ..sql.routing import plan, run, tables_read
+    from ..stage_run import wait_compiled
 
     read = tables_read(text)
     small = tables.of(read, small=True)
@@ -108,7 +109,7 @@ def measure(text: str, tables: Tables) -> dict[str, Any]:
     reason = route.reason or "; ".join(reason for _, reason in route.parts.values())
     for query, _ in route.parts.values():
         # The code cache gives what is compiled here to the run below.
-        query.pipeline.physical.program.wait_compiled()
+        wait_compiled(query.pipeline.root)
     run(text, small)
     given = tables.of(read)
     rows = sum(table.num_rows for table in given.values())

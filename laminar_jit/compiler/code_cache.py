@@ -84,11 +84,11 @@ def load_module(
     if not cached:
         names = {**(names or {}), "kernel": functools.partial(kernel, cached=False)}
         source = source.replace("from laminar_jit.kernels.jit import kernel\n", "\n", 1)
-    path = str(write_module(name, source))
-    loaded = sys.modules.get(f"{_PACKAGE}.{name}")
-    if loaded is not None and loaded.__file__ == path and not names:
+    loader = _GeneratedLoader(f"{_PACKAGE}.{name}", str(write_module(name, source)), source)
+    loaded = sys.modules.get(loader.name)
+    if cached and not names and loaded is not None and _is_loaded_by(loaded, loader):
+        # The same plan again: its machine code is in memory already.
         return loaded
-    loader = _GeneratedLoader(f"{_PACKAGE}.{name}", path, source)
     spec = importlib.util.spec_from_loader(loader.name, loader)
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
@@ -99,12 +99,18 @@ def load_module(
     return module
 
 
+def _is_loaded_by(module: ModuleType, loader: _GeneratedLoader) -> bool:
+    """Whether *module* came from the same text in the same file."""
+    before = getattr(module.__spec__, "loader", None)
+    return isinstance(before, _GeneratedLoader) and (before.path, before.text) == (loader.path, loader.text)
+
+
 class _GeneratedLoader(importlib.machinery.SourceFileLoader):
     """Runs the text that was compared with the file, and leaves no byte code beside it."""
 
     def __init__(self, name: str, path: str, source: str) -> None:
         super().__init__(name, path)
-        self._source = source
+        self.text = source
 
     def get_code(self, fullname: str) -> CodeType:
-        return compile(self._source, self.path, "exec")
+        return compile(self.text, self.path, "exec")

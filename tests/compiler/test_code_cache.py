@@ -186,3 +186,15 @@ def test_eight_processes_compile_the_same_plan_at_once(own_cache):
     assert answers == {f"[12, None, 21] {plus(11).name}\n"}
     assert plus(11).load_cached() or added(plus(11)) == [12, None, 21]
     assert not list(own_cache.rglob("*.tmp"))
+
+
+def test_the_same_plan_again_takes_its_kernel_from_memory(tmp_path, monkeypatch):
+    first = plus(1)
+    assert first.wait_compiled()
+    again = plus(1)
+    assert again is not first
+    assert again.function() is first.function()
+    assert added(again) == [2, None, 11]
+    # Another folder is another cache: what was loaded from the first does not stand in for it.
+    monkeypatch.setenv("LAMINAR_CACHE_DIR", str(tmp_path / "other"))
+    assert plus(1).function() is not first.function()
