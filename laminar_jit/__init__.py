@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from .ranking import rank as rank
     from .ranking import row_number as row_number
     from .sessions import Session as Session
+    from .sinks.kafka import kafka_sink as kafka_sink
+    from .sources.kafka import kafka as kafka
     from .sql import explain_sql as explain_sql
     from .user_aggregates import aggregate as aggregate
     from .user_functions import udf as udf
@@ -119,6 +121,8 @@ _HOMES = {
     "ranking": ("asc", "dense_rank", "desc", "rank", "row_number"),
     "user_aggregates": ("aggregate",),
     "sessions": ("Session",),
+    "sinks.kafka": ("kafka_sink",),
+    "sources.kafka": ("kafka",),
     "sql": ("explain_sql",),
     "user_functions": ("udf",),
     "windows": ("cumulate", "hop", "session", "tumble"),
