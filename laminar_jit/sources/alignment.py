@@ -13,12 +13,12 @@ from collections.abc import Hashable, Iterable
 import numpy as np
 import pyarrow as pa
 
-from .kafka_messages import Piece
+from .kafka_messages import Piece, Place
 
 _NEVER = np.iinfo(np.int64).min
 _ALWAYS = np.iinfo(np.int64).max
 
-Ready = tuple[pa.RecordBatch, dict[Hashable, int]]
+Ready = tuple[pa.RecordBatch, dict[Hashable, Place]]
 
 
 class Alignment:
@@ -61,25 +61,24 @@ class Alignment:
         bound = min((self._reached.get(one, _NEVER) for one in holding), default=_ALWAYS)
         batches: list[pa.RecordBatch] = []
         alongs: list[np.ndarray] = []
-        ends: dict[Hashable, int] = {}
+        ends: dict[Hashable, Place] = {}
         for partition, waiting in self._waiting.items():
             while waiting:
                 piece, along = waiting[0]
-                count = _whole_messages(piece.offsets, int(np.searchsorted(along, bound, side="right")))
+                count = int(np.searchsorted(along, bound, side="right"))
                 if count < len(along):
                     if count:
                         batches.append(piece.batch.slice(0, count))
                         alongs.append(along[:count])
-                        ends[partition] = int(piece.offsets[count - 1]) + 1
-                        rest = Piece(piece.batch.slice(count), piece.offsets[count:], piece.end)
-                        waiting[0] = (rest, along[count:])
+                        ends[partition] = piece.behind(count)
+                        waiting[0] = (piece.rest(count), along[count:])
                         self._rows[partition] -= count
                     break
                 waiting.popleft()
                 self._rows[partition] -= count
                 batches.append(piece.batch)
                 alongs.append(along)
-                ends[partition] = piece.end
+                ends[partition] = piece.behind(count)
         if not ends:
             return None
         whole = pa.Table.from_batches(batches).combine_chunks().to_batches()
@@ -88,13 +87,6 @@ class Alignment:
             # Stable: rows of one partition stay in their order.
             batch = batch.take(pa.array(np.argsort(np.concatenate(alongs), kind="stable")))
         return batch, ends
-
-
-def _whole_messages(offsets: np.ndarray, count: int) -> int:
-    """*count* rows, or fewer, so that no message is cut."""
-    if 0 < count < len(offsets) and offsets[count] == offsets[count - 1]:
-        return int(np.searchsorted(offsets, offsets[count], side="left"))
-    return count
 
 
 def _zone(batch: pa.RecordBatch, time: str) -> str | None:

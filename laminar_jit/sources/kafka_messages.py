@@ -12,7 +12,7 @@ import io
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -23,8 +23,9 @@ from ..errors import BadMessage, PlanError, SchemaMismatch
 from ..plan import Source
 from ..types import DataType
 
-#: What a value that may not be one JSON object begins with, or has behind a closing brace (or in a text).
-_SUSPICIOUS = r"(?s)^\s*[^\s{]|\}\s*[^\s,\]\}]|^\s*$"
+#: A value that may not be one JSON object: by what it begins with, by what stands behind a closing brace,
+#: or by a line break, which is refused in texts alone.
+_SUSPICIOUS = r"^\s*[^\s{]|\}\s*[^\s,\]\}]|^\s*$|\n"
 
 _PART_TYPES = {
     "key": ("binary", "string"),
@@ -35,6 +36,13 @@ _PART_TYPES = {
 }
 
 
+class Place(NamedTuple):
+    """Where a partition goes on: a message, and how many of its rows are handed out already."""
+
+    offset: int
+    rows: int = 0
+
+
 @dataclass(frozen=True)
 class Piece:
     """Rows of messages of one partition that follow each other; *offsets* has one number a row."""
@@ -43,6 +51,22 @@ class Piece:
     offsets: np.ndarray
     #: Where to go on behind all of it, messages without rows included.
     end: int
+    #: Rows of its first message that stand in front of it.
+    cut: int = 0
+
+    def behind(self, count: int) -> Place:
+        """The place behind its first *count* rows."""
+        if count == len(self.offsets):
+            return Place(self.end, 0)
+        last = int(self.offsets[count - 1]) if count else None
+        if last is None or self.offsets[count] != last:
+            return Place(int(self.offsets[count]), 0 if count else self.cut)
+        first = int(np.searchsorted(self.offsets, last, side="left"))
+        return Place(last, count - first + (0 if first else self.cut))
+
+    def rest(self, count: int) -> Piece:
+        """It without its first *count* rows."""
+        return Piece(self.batch.slice(count), self.offsets[count:], self.end, self.behind(count).rows)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from ..plan import Source
 from ..sinks.writing import StopRun
 from .alignment import Alignment
 from .kafka import client
-from .kafka_messages import Bad, Decoder, Piece, bad_message
+from .kafka_messages import Bad, Decoder, Piece, Place, bad_message
 
 if TYPE_CHECKING:
     from .kafka import KafkaInput
@@ -51,13 +51,14 @@ class KafkaReading:
         aligned = source.delay is not None and source.time is not None and source.time in columns
         self._alignment = Alignment(source.time) if aligned and source.time is not None else None
         self._kept: Mapping[str, Any] | None = None
-        self._next: dict[Partition, int] = {}
+        self._next: dict[Partition, Place] = {}
         self._ends: dict[Partition, int] = {}
         #: When each partition was found to have nothing more.
         self._at_end: dict[Partition, float] = {}
         #: Of a bounded reading: partitions of which nothing is left to fetch.
         self._read: set[Partition] = set()
         self._ready: collections.deque[tuple[Partition, Piece]] = collections.deque()
+        self._fetched: set[Partition] = set()
         self._paused: set[Partition] = set()
         self._bad_ahead: dict[Partition, collections.deque[int]] = {}
         self._bad = 0
@@ -74,11 +75,11 @@ class KafkaReading:
     @property
     def position(self) -> dict[str, Any]:
         """Where each partition goes on behind the batches handed out so far."""
-        offsets: dict[str, dict[str, int]] = {}
-        for partition, offset in sorted(self._next.items()):
-            offsets.setdefault(partition.topic, {})[str(partition.number)] = offset
         if self._kept is not None and not self._next:
-            offsets = dict(self._kept["offsets"])
+            return dict(self._kept)
+        offsets: dict[str, dict[str, list[int]]] = {}
+        for partition, place in sorted(self._next.items()):
+            offsets.setdefault(partition.topic, {})[str(partition.number)] = list(place)
         return {"offsets": offsets, "bad_messages": self._bad}
 
     @property
@@ -155,23 +156,23 @@ class KafkaReading:
                         )
         consumer.assign(
             [
-                kafka.TopicPartition(partition.topic, partition.number, offset)
-                for partition, offset in self._next.items()
+                kafka.TopicPartition(partition.topic, partition.number, place.offset)
+                for partition, place in self._next.items()
             ]
         )
 
-    def _first(self, partition: Partition, kept: Mapping[str, int] | None, low: int, high: int) -> int:
+    def _first(self, partition: Partition, kept: Mapping[str, Any] | None, low: int, high: int) -> Place:
         if kept is not None:
             # A partition that was added since is read from its beginning, or its rows would be lost.
-            offset = int(kept.get(str(partition.number), low))
+            offset, rows = kept.get(str(partition.number), (low, 0))
             if not low <= offset <= high:
                 raise ForeignState(
                     f"the checkpoint goes on at offset {offset} of topic {partition.topic!r}, partition "
                     f"{partition.number}, which now has {low} to {high}: messages were deleted before "
                     "they were read, or the topic was made anew. Use an empty checkpoint for what is there."
                 )
-            return offset
-        return high if self._given.start == "latest" and not self._given.bounded else low
+            return Place(offset, rows)
+        return Place(high if self._given.start == "latest" and not self._given.bounded else low)
 
     def _fetch(self, consumer: Any) -> None:
         """Take what is there, or wait a little for it."""
@@ -205,6 +206,11 @@ class KafkaReading:
         pieces, bad = self._decoder.decode(messages)
         if bad:
             self._refuse_or_note(partition, bad)
+        place = self._next[partition]
+        if place.rows and partition not in self._fetched and pieces and place.offset in pieces[0].offsets[:1]:
+            # The run before had handed out the first rows of this message.
+            pieces[0] = pieces[0].rest(place.rows)
+        self._fetched.add(partition)
         end = messages[-1].offset() + 1
         if not pieces or pieces[-1].end != end:
             pieces.append(Piece(self._nothing(), np.empty(0, np.int64), end))
@@ -223,11 +229,11 @@ class KafkaReading:
             self._warned = True
             warnings.warn(f"messages are passed over and counted: {error}", RuntimeWarning, stacklevel=2)
 
-    def _due(self) -> Generator[tuple[pa.RecordBatch, Mapping[Any, int]], None, None]:
+    def _due(self) -> Generator[tuple[pa.RecordBatch, Mapping[Any, Place]], None, None]:
         if self._alignment is None:
             while self._ready:
                 partition, piece = self._ready.popleft()
-                yield piece.batch, {partition: piece.end}
+                yield piece.batch, {partition: Place(piece.end)}
             return
         ready = self._alignment.take(self._holding())
         if ready is not None:
@@ -249,18 +255,18 @@ class KafkaReading:
     def _is_read(self, partition: Partition) -> bool:
         """Whether all that was there when a bounded reading began has been fetched."""
         # Markers of transactions have offsets and are no messages: the end is where Kafka says it is.
-        return partition in self._read or self._next[partition] >= self._ends[partition]
+        return partition in self._read or self._next[partition].offset >= self._ends[partition]
 
     def _all_read(self) -> bool:
         waiting = bool(self._ready) if self._alignment is None else not self._alignment.empty
         return not waiting and all(map(self._is_read, self._next))
 
-    def _pass(self, ends: Mapping[Any, int]) -> None:
+    def _pass(self, ends: Mapping[Any, Place]) -> None:
         """Note that everything before *ends* is handed out with the batch at hand."""
         self._next.update(ends)
         for partition in ends:
             ahead = self._bad_ahead.get(partition)
-            while ahead and ahead[0] < ends[partition]:
+            while ahead and ahead[0] < ends[partition].offset:
                 ahead.popleft()
                 self._bad += 1
 

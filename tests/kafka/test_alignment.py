@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from laminar_jit.sources.alignment import Alignment
-from laminar_jit.sources.kafka_messages import Piece
+from laminar_jit.sources.kafka_messages import Piece, Place
 
 NOTHING = -(10**9)
 
@@ -38,7 +38,7 @@ def test_rows_meet_the_event_time_of_their_own_partition(given_rows: list, data:
         left.append(list(zip(rows, numbers)))
         offsets.append(numbers)
     begun = [0] * len(left)
-    position = dict.fromkeys(range(len(left)), 0)
+    position = dict.fromkeys(range(len(left)), Place(0))
     taken: list[tuple] = []
 
     def take(holding: list[int]) -> None:
@@ -52,7 +52,8 @@ def test_rows_meet_the_event_time_of_their_own_partition(given_rows: list, data:
         position.update(ends)
         # What was handed out is all that stands before the positions, and nothing behind them.
         for number, rows in enumerate(left):
-            before = [offset for _, offset in rows if offset < position[number]]
+            place = position[number]
+            before = [offset for _, offset in rows if offset < place.offset] + [place.offset] * place.rows
             assert [offset for p, offset, _ in taken if p == number] == before
 
     while any(begun[number] < len(rows) for number, rows in enumerate(left)):
@@ -86,6 +87,6 @@ def test_nothing_is_handed_out_before_every_partition_has_been_seen() -> None:
     alignment.add(1, piece(1, [(7, False)], [0], 1))
     batch, ends = alignment.take([0, 1])
     assert batch["ts"].cast("int64").to_pylist() == [5, 7]
-    assert ends == {0: 1, 1: 1} and alignment.rows(0) == 1
+    assert ends == {0: (1, 0), 1: (1, 0)} and alignment.rows(0) == 1
     # An idle partition holds nothing back.
-    assert alignment.take([0])[1] == {0: 2}
+    assert alignment.take([0])[1] == {0: (2, 0)}
