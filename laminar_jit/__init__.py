@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from .ranking import rank as rank
     from .ranking import row_number as row_number
     from .sessions import Session as Session
+    from .sinks.kafka import kafka_sink as kafka_sink
+    from .sources.kafka import kafka as kafka
     from .sql import explain_sql as explain_sql
     from .sql import register as register
     from .sql import unregister as unregister
@@ -123,6 +125,9 @@ _HOMES = {
     "user_aggregates": ("aggregate",),
     "sessions": ("Session",),
     "sql": ("explain_sql", "register", "unregister"),
+    "sinks.kafka": ("kafka_sink",),
+    "sources.kafka": ("kafka",),
+    "sql": ("explain_sql",),
     "user_functions": ("udf",),
     "windows": ("cumulate", "hop", "session", "tumble"),
 }

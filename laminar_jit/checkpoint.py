@@ -22,6 +22,7 @@ from .compiler.left_to_arrow import evaluated
 from .compiler.ring0 import Ring0Run
 from .durations import Duration, parse_duration
 from .errors import ForeignState, PlanError
+from .inputs import Input, Reading
 from .kernels import ring0 as words
 from .physical import PhysicalPlan
 from .runtime.checkpoints import DEFAULT_KEEP, CheckpointStore, Epoch, PlanIdentity, plan_fingerprint
@@ -90,7 +91,16 @@ class Checkpoint:
 class CheckpointedRun:
     """The epochs of one run: what it begins with, and what it writes."""
 
-    def __init__(self, given: Checkpoint | Location, physical: PhysicalPlan, *, keeps_results: bool) -> None:
+    def __init__(
+        self,
+        given: Checkpoint | Location,
+        physical: PhysicalPlan,
+        *,
+        keeps_results: bool,
+        reading: Reading | None = None,
+    ) -> None:
+        """*reading* has positions of its own, which stand in the epochs beside the number of rows."""
+        self._reading = reading
         self._checkpoint = given if isinstance(given, Checkpoint) else Checkpoint(given)
         self._physical = physical
         self._keeps_results = keeps_results
@@ -110,6 +120,8 @@ class CheckpointedRun:
         self._pending: list[pa.RecordBatch] = []
         self.written = 0
         self._refuse_other_use()
+        if self._reading is not None and self._epoch is not None:
+            self._reading.begin(self._epoch.state["positions"][self._source])
         self._rows_at_barrier = self.offset
         self._seconds = self._checkpoint.seconds
         self._time_at_barrier = self._checkpoint.clock()
@@ -177,7 +189,13 @@ class CheckpointedRun:
             run.state[at] = kept["counters"][name]
 
     def batches(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The input from the last barrier on, cut where barriers are to stand."""
+        """The input from the last barrier on, cut where barriers are to stand.
+
+        One with positions of its own begins there by itself, and has them only behind whole batches.
+        """
+        if self._reading is not None:
+            yield from batches
+            return
         position, begin = 0, self.offset
         for batch in batches:
             end = position + batch.num_rows
@@ -196,9 +214,11 @@ class CheckpointedRun:
                 f"but the input ended after {position}. A restart needs the same input, from its beginning."
             )
 
-    def require_nothing_new(self, batches: Iterator[pa.RecordBatch]) -> None:
+    def require_nothing_new(self, opened: Input) -> None:
         """Refuse an input with more rows than the run that has ended had read."""
-        for batch in self.batches(batches):
+        for batch in self.batches(opened.batches):
+            if not batch.num_rows and not opened.endless:
+                continue
             raise ForeignState(
                 f"the run of checkpoint {self._store.location} ended after {self.offset} rows of source "
                 f"{self._source!r} and closed its windows, but the input goes on ({batch.num_rows} rows or "
@@ -236,6 +256,7 @@ class CheckpointedRun:
         """Write the epoch under way; *end* are the counters of a run that is over."""
         state = {
             "offsets": {self._source: rows},
+            "positions": {} if self._reading is None else {self._source: self._reading.position},
             "watermark": run.watermark,
             "ring0": {"max_ts": int(run.state[words.MAX_TS]), "counters": run.counters()},
             "results_kept": self._keeps_results,
@@ -272,6 +293,14 @@ class CheckpointedRun:
                 f"checkpoint {self._store.location} was written by {wrote}(), and {reads}() cannot go on "
                 "with it: run() keeps the results in the checkpoint, stream() hands them on. "
                 f"Use {wrote}(), or an empty folder."
+            )
+        has_position = self._source in epoch.state.get("positions", {})
+        if has_position != (self._reading is not None):
+            kinds = ["rows read", "positions of its own, such as offsets of Kafka"]
+            raise ForeignState(
+                f"checkpoint {self._store.location} knows source {self._source!r} by {kinds[has_position]}, "
+                f"and the input given now goes by {kinds[not has_position]}. Give it an input of the same "
+                "kind, or use an empty checkpoint."
             )
         if self._source not in epoch.state["offsets"]:
             raise ForeignState(

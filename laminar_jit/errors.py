@@ -29,6 +29,8 @@
     ├── CheckpointDamaged         a checkpoint without a whole epoch
     ├── CheckpointInUse           a checkpoint that another run is writing
     ├── SchemaMismatch            a batch that does not fit the declared source
+    ├── BadMessage                a message of Kafka that cannot be read
+    ├── KafkaFailed               a broker that cannot be reached, or says no
     └── CacheRefused              a code cache somebody else could have written
 
 Messages show what was given, what was expected, and what to do.
@@ -177,6 +179,14 @@ class CheckpointInUse(LaminarError):
 
 class SchemaMismatch(LaminarError, TypeError):
     """A batch that does not fit the declared source."""
+
+
+class BadMessage(LaminarError):
+    """A message of Kafka that cannot be read as it was declared."""
+
+
+class KafkaFailed(LaminarError):
+    """Kafka cannot be read or written: no broker answers, or one says no."""
 
 
 class CacheRefused(LaminarError):

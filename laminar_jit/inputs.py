@@ -10,9 +10,9 @@ from __future__ import annotations
 import contextlib
 import glob
 import os
-from collections.abc import AsyncIterable, AsyncIterator, Generator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.dataset
@@ -37,20 +37,44 @@ _FORMATS = {
 _UTC = ("UTC", "Etc/UTC", "Z", "+00:00")
 
 
+class Reading(Protocol):
+    """A reading of an input that has positions of its own, such as offsets of Kafka."""
+
+    batches: Generator[pa.RecordBatch, None, None]
+
+    def begin(self, position: Mapping[str, Any]) -> None:
+        """Begin at *position*, one of an earlier reading; called before the first batch is asked for."""
+
+    @property
+    def position(self) -> dict[str, Any]:
+        """What ``begin`` needs to go on behind the batch handed out last; JSON."""
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """What was passed over, by reason; part of the position."""
+
+
 @dataclass(frozen=True)
 class Input:
     """Batches of one source. *rows* is their number where it is known; *bounded*: they come to an end.
 
-    Who opens an input closes its batches.
+    *endless*: they surely do not. Who opens an input closes its batches. *reading* is where a checkpoint
+    asks for the position, if the input has one of its own; rows are counted otherwise.
     """
 
     batches: Generator[pa.RecordBatch, None, None]
     rows: int | None
     bounded: bool
+    endless: bool = False
+    reading: Reading | None = None
 
 
 def open_input(source: Source, given: Any, columns: Sequence[str]) -> Input:
     """*given* as batches that hold at least *columns* of *source*."""
+    if hasattr(given, "open_reading"):
+        reading = given.open_reading(source, columns)
+        batches = _closed_with(reading, _checked(source, reading.batches, columns))
+        return Input(batches, None, bounded=given.bounded, endless=not given.bounded, reading=reading)
     if isinstance(given, str | os.PathLike):
         return _open_paths(source, os.fspath(given), columns)
     if isinstance(given, pa.RecordBatch):
@@ -71,9 +95,21 @@ def open_input(source: Source, given: Any, columns: Sequence[str]) -> Input:
         return Input(_checked(source, _record_batches(source, given), columns), None, bounded=False)
     raise PlanError(
         f"input of source {source.name!r} is a {type(given).__name__}; expected Arrow data (pyarrow, pandas, "
-        "Polars, DuckDB), an iterator of record batches, asynchronous or not, or the path of a "
-        "Parquet, CSV, JSON or Arrow file."
+        "Polars, DuckDB), an iterator of record batches, asynchronous or not, lj.kafka(…), or "
+        "the path of a Parquet, CSV, JSON or Arrow file."
     )
+
+
+def may_not_end(given: Any) -> bool:
+    """Whether nothing says that *given* comes to an end."""
+    return is_read_once(given) or getattr(given, "bounded", True) is False
+
+
+def _closed_with(
+    reading: Reading, batches: Generator[pa.RecordBatch, None, None]
+) -> Generator[pa.RecordBatch, None, None]:
+    with contextlib.closing(reading.batches):
+        yield from batches
 
 
 def is_read_once(given: Any) -> bool:

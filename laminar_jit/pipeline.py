@@ -19,7 +19,7 @@ from .checkpoint import Checkpoint, CheckpointedRun, Location
 from .compiler.ring0 import Ring0Run
 from .driver import Driver, Ring1, shown
 from .errors import PlanError, UnsupportedClause
-from .inputs import Input, is_read_once, open_input
+from .inputs import Input, may_not_end, open_input
 from .physical import Feed, PhysicalPlan, build_physical, build_single
 from .plan import Plan, Source
 from .progress import watched
@@ -126,6 +126,8 @@ class Pipeline:
         aggregate = self.physical.aggregate
         if endless and not opened.bounded and aggregate is not None and source.delay is None:
             raise _never_closes(source, str(aggregate.window or "this query"))
+        if opened.endless and not endless:
+            raise _never_complete(source)
         placed, reason = self.place_ring1(ring1, opened.rows, endless=endless)
         side_outputs = SideOutputs(self.physical.side_schemas, side or {}, endless=endless)
         self.report = RunReport(placed, reason)
@@ -134,7 +136,9 @@ class Pipeline:
         kept = None
         if checkpoint is not None:
             side_outputs.require_sinks()
-            kept = CheckpointedRun(checkpoint, self.physical, keeps_results=not endless)
+            kept = CheckpointedRun(
+                checkpoint, self.physical, keeps_results=not endless, reading=opened.reading
+            )
             self.report.restored_epoch, self.report.damaged_epochs = kept.restored, kept.damaged
         results = _closing(opened, self._results(opened, placed, strict, side_outputs, kept))
         return results if kept is None else kept.holding(results)
@@ -166,7 +170,9 @@ class Pipeline:
                 "Leave it out, or write out what the inputs of the last stage give and read that as a source."
             )
         for source in self.plan.sources():
-            if endless and source.delay is None and is_read_once(inputs[source.name]):
+            if not endless and getattr(inputs[source.name], "bounded", True) is False:
+                raise _never_complete(source)
+            if endless and source.delay is None and may_not_end(inputs[source.name]):
                 raise _never_closes(source, "this query")
         schemas = self.root.side_schemas if isinstance(self.root, PhysicalPlan) else {}
         side_outputs = SideOutputs(schemas, side, endless=endless)
@@ -190,7 +196,7 @@ class Pipeline:
         if kept is not None:
             yield from kept.earlier_results()
             if kept.ended:
-                kept.require_nothing_new(opened.batches)
+                kept.require_nothing_new(opened)
                 self.report.rows_in, self.report.counters = kept.offset, kept.counters
                 return
         with contextlib.closing(self._open_ring1(placed, side_outputs, kept)) as ring1:
@@ -200,6 +206,8 @@ class Pipeline:
                     kept.emitted(finished)
                 yield finished
             self.report.counters |= ring1.counters()
+            if opened.reading is not None:
+                self.report.counters |= opened.reading.counters
             self.report.side_outputs = side_outputs.tables()
             if kept is not None:
                 self._commit(kept, run, Snapshot(), end=self.report.counters)
@@ -246,6 +254,13 @@ class Pipeline:
                 self._commit(kept, run, snapshot)
         yield from ring1.finish()
         self.report.counters |= run.counters()
+
+
+def _never_complete(source: Source) -> PlanError:
+    return PlanError(
+        f"the input of source {source.name!r} has no end, and a table of its results would never be "
+        "complete. Use stream(…), run(sink=…), or an input that ends, as kafka(…, bounded=True)."
+    )
 
 
 def _never_closes(source: Source, what: str) -> PlanError:

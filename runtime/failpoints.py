@@ -58,6 +58,9 @@ NAMES = frozenset(
         "sink.written",
         "sink.pending",
         "sink.shown",
+        # laminar_jit/sinks/kafka.py, in the order an epoch meets them
+        "kafka.begun",
+        "kafka.committed",
     }
 )
 

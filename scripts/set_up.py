@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 VENV = ROOT / ".venv"
 STAMP = VENV / ".laminar-setup.json"
 INPUTS = ("pyproject.toml", "setup.py", "scripts/set_up.py")
-EXTRAS = "dev,spark"
+EXTRAS = "dev,spark,kafka"
 
 OLDEST_PYTHON = (3, 11)
 OTHER_PYTHONS = ("python3.11", "python3.12", "python3.13", "python3.14")

@@ -24,8 +24,14 @@ class BatchSink(Protocol):
     def write_batch(self, batch: pa.RecordBatch) -> object: ...
 
 
+class SinkMaker(Protocol):
+    """What opens a sink for each run, as ``lj.kafka_sink`` does."""
+
+    def open_sink(self, schema: pa.Schema, checkpoint: str | None) -> Any: ...
+
+
 #: Where results go.
-Target = str | os.PathLike[str] | Callable[[pa.RecordBatch], object] | BatchSink
+Target = str | os.PathLike[str] | Callable[[pa.RecordBatch], object] | BatchSink | SinkMaker
 
 
 class StopRun(Exception):
@@ -40,7 +46,7 @@ class CallbackSink:
         if not callable(self._write):
             raise PlanError(
                 f"sink is a {type(given).__name__}; expected the path of a Parquet, CSV, JSON lines or Arrow "
-                "file, a function that takes record batches, or an object with write_batch."
+                "file, lj.kafka_sink(…), a function that takes record batches, or an object with write_batch."
             )
         self._before: Callable[[int], Any] | None = getattr(given, "before_commit", None)
         self._after: Callable[[int], Any] | None = getattr(given, "after_commit", None)
@@ -119,12 +125,17 @@ def write(
 
 
 def _open(target: Target, schema: pa.Schema, checkpoint: Checkpoint | None) -> Any:
+    location = None
+    if checkpoint is not None:
+        location = checkpoint.store().location
+        location = location if "://" in location else os.path.abspath(location)
+    if hasattr(target, "open_sink"):
+        return target.open_sink(schema, location)
     if not isinstance(target, str | os.PathLike):
         return CallbackSink(target)
-    if checkpoint is None:
+    if location is None:
         return FileSink(target, schema)
-    location = checkpoint.store().location
-    return EpochSink(target, schema, location if "://" in location else os.path.abspath(location))
+    return EpochSink(target, schema, location)
 
 
 def _refuse_one_path_twice(targets: list[Target]) -> None:
