@@ -236,3 +236,19 @@ def test_a_changelog_sums_to_the_result(bids: pa.Table) -> None:
     assert sorted((row for row, weight in weights.items() if weight), key=repr) == rows_of(
         lj.sql(query, bids=bids)
     )
+
+
+def test_emit_is_about_the_aggregate_below_a_projection(bids: pa.Table) -> None:
+    """A SELECT around the aggregate, or a rank over it, is not where EMIT ends."""
+    inner = f"SELECT auction, count(*) AS n FROM bids GROUP BY auction, TUMBLE(ts, {TEN})"
+    batches = bids.to_batches(max_chunksize=50)
+    direct = lj.sql(f"{inner} EMIT CHANGES", bids=iter(batches))
+    around = lj.sql(f"SELECT auction, n FROM ({inner}) q EMIT CHANGES", bids=iter(batches))
+    assert "weight" in around.column_names and around.equals(direct)
+    ranked = (
+        "SELECT *, rank() OVER (PARTITION BY window_end ORDER BY n) AS r FROM (SELECT auction, window_end, "
+        f"count(*) AS n FROM TUMBLE(bids, ts, {TEN}) GROUP BY auction, window_start, window_end) q"
+    )
+    assert lj.sql(f"{ranked} EMIT FINAL", bids=bids).num_rows
+    with pytest.raises(lj.errors.UnsupportedClause, match="rank is not available with EMIT changes"):
+        lj.sql(f"{ranked} EMIT CHANGES", bids=bids)

@@ -312,6 +312,13 @@ def test_sums_of_integers_do_not_wrap() -> None:
     assert running["s"].to_pylist() == [1, None, None]
 
 
+def test_arrays_keep_the_order_of_rows_on_datafusion_too() -> None:
+    count = 100_000
+    table = pa.table({"k": [each % 3 for each in range(count)], "x": range(count)})
+    ours = lj.sql("SELECT k, array_agg(x) AS a FROM v GROUP BY k ORDER BY k", v=table)
+    assert [each == sorted(each) for each in ours["a"].to_pylist()] == [True] * 3
+
+
 def test_strict_refuses_on_both_routes() -> None:
     table = pa.table({"x": [LARGEST]})
     for order in ("", " ORDER BY y"):

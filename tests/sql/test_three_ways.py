@@ -275,18 +275,18 @@ CASES = {
     ),
     "the first of each window": Case(
         "SELECT k, window_end, t, rn FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY window_start, "
-        "window_end "
-        "ORDER BY t DESC, k) AS rn FROM (SELECT k, window_start, window_end, sum(x) AS t FROM "
+        "window_end ORDER BY t DESC, k) AS rn FROM "
+        "(SELECT k, window_start, window_end, sum(x) FILTER (WHERE x > 50) AS t FROM "
         f"TUMBLE(TABLE r, DESCRIPTOR(ts), {TEN}) GROUP BY k, window_start, window_end) a) q WHERE rn <= 2",
         lambda r: (
             tumbled(r, "k")
-            .agg(t=lj.sum("x"))
+            .agg(t=lj.sum("x").filter(lj.col("x") > 50))
             .with_columns(rn=lj.row_number().over(order_by=[lj.desc("t", nulls_first=True), lj.asc("k")]))
             .filter(lj.col("rn") <= 2)
             .select("k", "window_end", "t", "rn")
         ),
-        f"SELECT * FROM (SELECT k, b + {TEN} AS e, sum(x) AS t, row_number() OVER (PARTITION BY b "
-        "ORDER BY t DESC "
+        f"SELECT * FROM (SELECT k, b + {TEN} AS e, sum(x) FILTER (WHERE x > 50) AS t, "
+        "row_number() OVER (PARTITION BY b ORDER BY t DESC "
         f"NULLS FIRST, k NULLS LAST) AS rn FROM {TUMBLED} GROUP BY k, b) WHERE rn <= 2",
     ),
     "ranks within a key, with QUALIFY": Case(
