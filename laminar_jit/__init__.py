@@ -127,7 +127,6 @@ _HOMES = {
     "sql": ("explain_sql", "register", "unregister"),
     "sinks.kafka": ("kafka_sink",),
     "sources.kafka": ("kafka",),
-    "sql": ("explain_sql",),
     "user_functions": ("udf",),
     "windows": ("cumulate", "hop", "session", "tumble"),
 }
