@@ -75,9 +75,9 @@ bench-html: setup ## The results kept by commit in .asv/, as pages
 	@echo "bench-html: python -m http.server --directory .asv/html, then open http://localhost:8000"
 
 peers: setup ## Optional: the streaming engines of PyPI, for `benchmarks.peers` (2 GB)
-	$(PYTHON) -m venv .peers/engines
+	$(RUN) -m venv .peers/engines
 	.peers/engines/bin/python -m pip install -qq --disable-pip-version-check '.[peers]'
-	$(PYTHON) -m venv .peers/flink
+	$(RUN) -m venv .peers/flink
 	.peers/flink/bin/python -m pip install -qq --disable-pip-version-check 'setuptools<80' apache-flink
 
 clean: ## Remove what builds and tests left; keeps .venv/
