@@ -35,7 +35,7 @@ SPARK = {"pyspark", "py4j"}
 #: Used by tests and benchmarks, installed for no user.
 ORACLES = {"duckdb", "polars", "pytest", "hypothesis"}
 
-#: Those that may, where a user has them: `laminar demo` shows their speed beside ours, `lj.to_polars` hands over.
+#: Those that may, where a user has them: `laminar demo` compares with them, `lj.to_polars` hands on.
 MAY_KNOW = {
     Path("laminar_jit", "cli", "demo_peers.py"): {"duckdb", "polars"},
     Path("laminar_jit", "display.py"): {"polars"},
