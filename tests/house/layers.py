@@ -35,9 +35,11 @@ SPARK = {"pyspark", "py4j"}
 #: Used by tests and benchmarks, installed for no user.
 ORACLES = {"duckdb", "polars", "pytest", "hypothesis"}
 
-#: The one module that may: `laminar demo` shows their speed beside ours where a user has them.
-COMPARISON = Path("laminar_jit", "cli", "demo_peers.py")
-COMPARED = {"duckdb", "polars"}
+#: Those that may, where a user has them: `laminar demo` compares with them, `lj.to_polars` hands on.
+MAY_KNOW = {
+    Path("laminar_jit", "cli", "demo_peers.py"): {"duckdb", "polars"},
+    Path("laminar_jit", "display.py"): {"polars"},
+}
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,7 @@ def _refusal(layer: str, path: Path, name: str) -> str | None:
         return None
     if top == "laminar_jit":
         return None if _is_within(name, BELOW[layer]) else f"{layer} looks only down"
-    if top in ORACLES and not (path == COMPARISON and top in COMPARED):
+    if top in ORACLES and top not in MAY_KNOW.get(path, ()):
         return "belongs to tests"
     if layer == "kernels" and top not in KERNEL_PACKAGES | sys.stdlib_module_names:
         return f"kernels import only {', '.join(sorted(KERNEL_PACKAGES))}"

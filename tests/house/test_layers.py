@@ -46,6 +46,7 @@ def test_every_import_follows_the_arrows(folder: str) -> None:
         ("laminar_jit/oracle.py", "import polars as pl"),
         ("laminar_jit/cli/demo.py", "import duckdb"),
         ("laminar_jit/cli/demo_peers.py", "import hypothesis"),
+        ("laminar_jit/display.py", "import duckdb"),
         ("laminar_jit/plan.py", "from runtime import rows"),
         ("tests/ring/test_bad.py", "from kernels.spsc import claim"),
         ("benchmarks/bad.py", "import runtime.rows"),
@@ -71,6 +72,7 @@ def test_an_arrow_upwards_is_found(path: str, source: str) -> None:
         ("laminar_jit/good.py", "import sqlglot\nfrom .runtime.rows import RowLayout\nfrom . import plan"),
         ("laminar_jit/spark/good.py", "from pyspark.sql import DataFrame"),
         ("laminar_jit/cli/demo_peers.py", "def late():\n    import duckdb, polars"),
+        ("laminar_jit/display.py", "def late():\n    import polars"),
         ("tests/spark/test_good.py", "import duckdb, pyspark\nfrom laminar_jit.runtime import rows"),
     ],
 )

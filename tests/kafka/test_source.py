@@ -260,6 +260,45 @@ def test_arrow_and_raw_messages(cluster: Cluster) -> None:
         text.run(s=kafka(cluster, topic, value="raw", bounded=True))
 
 
+def test_a_restart_goes_on_in_the_middle_of_a_message(cluster: Cluster) -> None:
+    topic = cluster.topic()
+    schema = {"k": "string", "ts": "timestamp[us]"}
+    source = lj.source("s", schema, time="ts", delay="0s")
+    for partition, seconds in enumerate([range(0, 40, 2), range(0, 60, 3)]):
+        table = pa.Table.from_batches(
+            list(testing.Source(schema, [(str(partition), second * SECOND) for second in seconds]))
+        )
+        out = pa.BufferOutputStream()
+        with pa.ipc.new_stream(out, table.schema) as writer:
+            writer.write_table(table)
+        cluster.write(topic, [out.getvalue().to_pybytes()], partition)
+    given = kafka(cluster, topic, value="arrow", bounded=True)
+    whole = [
+        row for batch in given.open_reading(source.plan, ("k", "ts")).batches for row in batch.to_pylist()
+    ]
+    assert [row["ts"] for row in whole] == sorted(row["ts"] for row in whole) and len(whole) == 40
+
+    first = kafka(cluster, topic, value="arrow", idle="1h").open_reading(source.plan, ("k", "ts"))
+    rows: list[dict] = []
+    # The other two partitions hold everything back until they have come to second 15.
+    for partition in (2, 3):
+        out = pa.BufferOutputStream()
+        with pa.ipc.new_stream(out, table.schema) as writer:
+            writer.write_table(table.slice(0, 6))
+        cluster.write(topic, [out.getvalue().to_pybytes()], partition)
+    while not rows:
+        rows += next(first.batches).to_pylist()
+    first.batches.close()
+    offsets = first.position["offsets"][topic]
+    assert offsets == {"0": [0, 8], "1": [0, 6], "2": [1, 0], "3": [1, 0]}
+    second = given.open_reading(source.plan, ("k", "ts"))
+    second.begin(first.position)
+    rows += [row for batch in second.batches for row in batch.to_pylist()]
+    assert len(rows) == 52
+    assert [row["ts"] for row in rows] == sorted(row["ts"] for row in rows)
+    assert sum(row["k"] == "0" for row in rows) == 20
+
+
 def test_start_and_several_topics(cluster: Cluster) -> None:
     first, second = cluster.topic(), cluster.topic()
     cluster.write(first, [{"v": 1}])
