@@ -82,6 +82,11 @@ class Pipeline:
         """The source columns that are read at all."""
         return tuple(self.physical.program.spec.schema)
 
+    @property
+    def side_schemas(self) -> dict[str, pa.Schema]:
+        """What the side outputs of the last stage look like, by name."""
+        return dict(self.root.side_schemas) if isinstance(self.root, PhysicalPlan) else {}
+
     def place_ring1(self, ring1: str, rows: int | None = None, *, endless: bool = False) -> tuple[str, str]:
         """Where Ring 1 will run, and why."""
         if ring1 not in RING1_CHOICES:
@@ -174,8 +179,7 @@ class Pipeline:
                 raise _never_complete(source)
             if endless and source.delay is None and may_not_end(inputs[source.name]):
                 raise _never_closes(source, "this query")
-        schemas = self.root.side_schemas if isinstance(self.root, PhysicalPlan) else {}
-        side_outputs = SideOutputs(schemas, side, endless=endless)
+        side_outputs = SideOutputs(self.side_schemas, side, endless=endless)
         run = StageRun(self.root, inputs, side_outputs, strict=strict)
         self.report = RunReport(placed, reason)
         return self._stage_results(run, side_outputs)

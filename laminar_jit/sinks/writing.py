@@ -87,7 +87,7 @@ def write(
     if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
         checkpoint = Checkpoint(checkpoint)
     _refuse_one_path_twice([target, *side.values()])
-    schemas = pipeline.physical.side_schemas
+    schemas = pipeline.side_schemas
     opened: list[Any] = []
     try:
         main = _open(target, schema, checkpoint)

@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from ..checkpoint import Checkpoint, Location
 from ..errors import PlanError
-from ..physical import PhysicalPlan
 from ..plan import Source as PlanSource
 from ..query import Query
 from ..sinks.writing import StopRun, hooked
@@ -57,10 +56,8 @@ class Driver:
         given = {name: inputs[name] if name in inputs else Source(_declared(plans[name])) for name in plans}
         #: The inputs that rows can be added to, by name.
         self.sources = {name: each for name, each in given.items() if isinstance(each, Source)}
-        root = query.pipeline.root
-        schemas = root.side_schemas if isinstance(root, PhysicalPlan) else {}
         #: What came of the side outputs, by name.
-        self.side = {name: Sink(schema) for name, schema in schemas.items()}
+        self.side = {name: Sink(schema) for name, schema in query.pipeline.side_schemas.items()}
         self._handover = _Handover()
         self._inputs = inputs | {name: self._driven(each) for name, each in given.items()}
         self._strict = strict

@@ -157,3 +157,15 @@ def test_results_of_a_damaged_epoch_go_and_come_again(tmp_path: Path, random_see
     assert query.pipeline.report.restored_epoch == 2
     whole = query.run(events=iter(batches(events)), ring1="inline")
     assert rows(read(out, "/part-*.parquet").cast(whole.schema)) == rows(whole)
+
+
+def test_a_query_of_several_stages_goes_to_a_file(tmp_path: Path, random_seed) -> None:
+    events = make_events(random_seed)
+    counted = lj.source("events", events.schema, time="ts").group_by("k", window=lj.tumble("10s"))
+    joined = counted.agg(n=lj.count()).join(counted.agg(low=lj.min("ts")), on="k")
+    assert joined.pipeline.in_stages
+    whole = joined.run(events=events)
+    assert whole.num_rows > 0
+    report = joined.run(sink=tmp_path / "out.arrow", events=events)
+    assert report.rows_in > 0
+    assert rows(read(tmp_path / "out.arrow")) == rows(whole)
