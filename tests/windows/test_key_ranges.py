@@ -120,7 +120,9 @@ def test_a_range_follows_its_keys_a_limited_number_of_times():
 
 
 def test_rows_that_take_turns_between_three_windows():
-    rows = [{"ts": ts, "key": ts % 3, "value": 1} for ts in (5, 45, 85, 6, 86, 46, 7, 90, 50, 10, 40, 39, 80) * 20]
+    rows = [
+        {"ts": ts, "key": ts % 3, "value": 1} for ts in (5, 45, 85, 6, 86, 46, 7, 90, 50, 10, 40, 39, 80) * 20
+    ]
     window = WINDOWS["tumble"]
     operator = make_operator(make_spec(MAKER, window, CALLS))
     assert actual(run(operator, MAKER, rows, [7, 100])) == expected(rows, window)
