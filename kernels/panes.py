@@ -38,7 +38,7 @@ HEAP_GARBAGE = 96
 LOG = 104
 LOG_USED = 112
 LOG_LIMIT = 120
-#: Numbers of the groups whose keys lie in the operator's key range, plus one, as uint32 by key; zero: no table.
+#: Table of keys: for each in the range the number of its group plus one, as uint32; zero: no table.
 DIRECT = 128
 #: Groups that stand in the index; with a table only those whose keys lie outside the range.
 INDEXED = 136

@@ -210,9 +210,7 @@ class GroupLayout:
 
 
 #: Kinds of keys that may stand in a table: whole numbers of one word.
-DIRECT_KINDS = frozenset(
-    ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
-)
+DIRECT_KINDS = frozenset(("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"))
 
 #: Group number, event time and bits of an entry of the log.
 LOG_HEADER_BYTES = 24
