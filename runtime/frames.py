@@ -23,6 +23,7 @@ _HEADER_WORDS = 2
 _MAX_FRAME_BYTES = 1 << 40
 # Large frames go in pieces of this part of the ring, so that one side reads while the other writes.
 _PIECES_PER_RING = 8
+_SMALLEST_PIECE = 1 << 13
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class FrameWriter:
 
     def _copy(self, address: int, words: int) -> None:
         ring = self._ring
-        piece = max(1, ring.capacity // _PIECES_PER_RING)
+        piece = max(_SMALLEST_PIECE, ring.capacity // _PIECES_PER_RING)
         done = 0
         while done < words:
             room = ring.claim(min(piece, words - done))
@@ -114,7 +115,7 @@ class FrameReader:
     def _take(self, address: int, have: int, wanted: int) -> int:
         """Copy words that are there behind the *have* first ones; how many."""
         ring = self._ring
-        piece = max(1, ring.capacity // _PIECES_PER_RING)
+        piece = max(_SMALLEST_PIECE, ring.capacity // _PIECES_PER_RING)
         taken = 0
         while have + taken < wanted:
             # Staged words count: a writer that died before it published them still wrote them.

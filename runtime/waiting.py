@@ -256,10 +256,9 @@ class AdaptiveWaiting(Waiting):
         while True:
             if _spun(conditions, max(self.spin, 1)):
                 return True
+            # Without yielding: on a busy machine that hands the core over for milliseconds at a time.
             if time.monotonic_ns() >= until:
                 return False
-            # Whoever shares this core, most likely the peer, need not wait for us to give up.
-            os.sched_yield()
 
 
 def _spun(conditions: Sequence[Condition], rounds: int) -> bool:
