@@ -6,8 +6,11 @@ units with the driver's (hyper-threads) come last.
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import functools
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -98,3 +101,33 @@ def pin(placement: Placement) -> Placement:
     except OSError as error:
         return Placement.unpinned(f"asked for {placement.text}, refused: {error.strerror}")
     return placement.observed(os.sched_getaffinity(0))
+
+
+@functools.cache
+def _core_reader() -> Callable[[], int] | None:
+    try:
+        read = ctypes.CDLL(None).sched_getcpu
+    except AttributeError:
+        return None
+    read.argtypes, read.restype = (), ctypes.c_int
+    return read  # type: ignore[no-any-return]
+
+
+def leave(cores: tuple[int, ...] | None) -> bool:
+    """Move the calling thread off *cores* if it is there and may run elsewhere; whether it was moved.
+
+    It may come back: no thread or process that it starts later is bound to anything. A driver
+    calls this now and then, since it cannot know where the scheduler puts it, and a worker
+    that is woken on the core of its driver takes the place of it.
+    """
+    read = _core_reader()
+    if cores is None or read is None or read() not in cores:
+        return False
+    allowed = os.sched_getaffinity(0)
+    others = allowed.difference(cores)
+    if not others:
+        return False
+    with contextlib.suppress(OSError):
+        os.sched_setaffinity(0, others)
+        os.sched_setaffinity(0, allowed)
+    return True

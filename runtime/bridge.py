@@ -290,9 +290,14 @@ class PipelineBridge:
         spill = None if self._spill is None else SpillReader(self._spill.directory, self.layout.dtype)
         return BridgeConsumer(self._memory.consumer(waiting), self.layout, start=self._start, spill=spill)
 
-    def close(self) -> None:
-        """Give the ring up. A consumer that attached still reads all that was sent."""
+    def close(self, *, keep: bool = False) -> None:
+        """Give the ring up. A consumer that attached still reads all that was sent.
+
+        *keep* leaves its memory to the next ring, if that consumer has closed its end.
+        """
         self.ring.close()
+        if keep:
+            self._memory.keep()
         self._memory.close()
         if self._spill is not None:
             self._spill.close()

@@ -158,9 +158,11 @@ class EgressReader:
         """The condition that there is something to poll."""
         return self._ring.data()
 
-    def close(self) -> None:
-        """Give the ring up, and its memory."""
+    def close(self, *, keep: bool = False) -> None:
+        """Give the ring up, and its memory: with *keep* to the next ring, if the writer has closed."""
         self._ring.close()
+        if keep:
+            self._memory.keep()
         self._memory.close()
 
     def __enter__(self) -> EgressReader:

@@ -21,6 +21,9 @@ WORD = np.dtype([("word", "<u8")])
 WORD_BYTES = 8
 _HEADER_WORDS = 2
 _MAX_FRAME_BYTES = 1 << 40
+# Large frames go in pieces of this part of the ring, so that one side reads while the other writes.
+_PIECES_PER_RING = 8
+_SMALLEST_PIECE = 1 << 13
 
 
 @dataclass(frozen=True)
@@ -53,9 +56,10 @@ class FrameWriter:
 
     def _copy(self, address: int, words: int) -> None:
         ring = self._ring
+        piece = max(_SMALLEST_PIECE, ring.capacity // _PIECES_PER_RING)
         done = 0
         while done < words:
-            room = ring.claim(words - done)
+            room = ring.claim(min(piece, words - done))
             if room == 0:
                 ring.wait_for_room(1, idle=self._idle)
                 continue
@@ -111,10 +115,11 @@ class FrameReader:
     def _take(self, address: int, have: int, wanted: int) -> int:
         """Copy words that are there behind the *have* first ones; how many."""
         ring = self._ring
+        piece = max(_SMALLEST_PIECE, ring.capacity // _PIECES_PER_RING)
         taken = 0
         while have + taken < wanted:
             # Staged words count: a writer that died before it published them still wrote them.
-            ready = min(ring.peek() or ring.peek_staged(), wanted - have - taken)
+            ready = min(ring.peek() or ring.peek_staged(), wanted - have - taken, piece)
             if ready <= 0:
                 break
             at = address + (have + taken) * WORD_BYTES

@@ -11,13 +11,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from .affinity import Placement, choose_core
+from .affinity import Placement, choose_core, leave
 from .bridge import PipelineBridge
 from .egress import EgressReader, End, Output, SnapshotTaken
 from .operators.base import Snapshot
 from .rows import RowLayout
 from .snapshot_memory import shared_snapshot
 from .targets import RowTarget, SideTaker, nobody
+from .waiting import side_waiting
 from .worker_pool import borrowed_worker
 
 RING_ROWS = 1 << 16
@@ -42,14 +43,22 @@ class RemoteRing1:
         self._counters: dict[str, int] = {}
         self._snapshot: Snapshot | None = None
         self._loaded = contextlib.ExitStack()
-        with contextlib.ExitStack() as opened:
-            self._egress = opened.enter_context(EgressReader())
-            self._bridge = opened.enter_context(
-                PipelineBridge(
-                    layout, capacity=RING_ROWS, heap_bytes=RING_HEAP_BYTES if layout.has_heap else None
-                )
+        self._finished = False
+        placement = choose_core()
+        self._cores = placement.cores
+        with contextlib.ExitStack() as opened, contextlib.ExitStack() as first:
+            # It starts while the memory is made, and ends before that goes.
+            self._worker = first.enter_context(borrowed_worker("ring1", placement))
+            self._egress = EgressReader(waiting=side_waiting())
+            opened.callback(lambda: self._egress.close(keep=self._finished))
+            self._bridge = PipelineBridge(
+                layout,
+                capacity=RING_ROWS,
+                heap_bytes=RING_HEAP_BYTES if layout.has_heap else None,
+                waiting=side_waiting(),
             )
-            self._worker = opened.enter_context(borrowed_worker("ring1", choose_core()))
+            opened.callback(lambda: self._bridge.close(keep=self._finished))
+            opened.enter_context(first.pop_all())
             if snapshot is not None:
                 opened.push(self._loaded)
                 spec = spec | {"snapshot": self._loaded.enter_context(shared_snapshot(snapshot))}
@@ -99,7 +108,10 @@ class RemoteRing1:
             self._egress.wait(idle=self._worker.check)
             self._poll()
         self._worker.wait()
-        return self._collected()
+        results = self._collected()
+        # The worker has left the rings: their memory can be given to others.
+        self._finished = True
+        return results
 
     def counters(self) -> dict[str, int]:
         """The operator's counters; complete after ``finish``."""
@@ -111,6 +123,7 @@ class RemoteRing1:
 
     def _attend(self) -> bool:
         self._worker.check()
+        leave(self._cores)
         return self._poll()
 
     def _collected(self) -> list[pa.RecordBatch]:

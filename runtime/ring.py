@@ -14,6 +14,7 @@ from typing import Any
 
 from ..kernels import spsc
 from . import layout, metrics
+from .kept_segments import keep_segment, kept_segment
 from .layout import BARRIER, EOF, WATERMARK, wrapped
 from .ring_consumer import Mark, RingConsumer
 from .ring_end import fence_producer
@@ -36,6 +37,7 @@ class Ring:
         self.layout = found
         self._segment = segment
         self._words = segment.words(0, layout.CONTROL_WORDS)
+        self._given_up = False
 
     @property
     def generation(self) -> int:
@@ -63,11 +65,22 @@ class Ring:
 
     def close(self) -> None:
         """Remove the segment. Ends that are still open keep their memory until they close."""
-        if self._segment.closed:
+        if self._given_up:
             return
+        self._given_up = True
         del self._words
         self._segment.close()
         self._segment.unlink()
+
+    def keep(self) -> None:
+        """Instead of ``close``, when both ends are closed: leave the memory to the next ring of this size."""
+        if self._given_up:
+            return
+        self._given_up = True
+        self._words[layout.AT_KIND] = layout.KIND_PLAIN
+        self._words[layout.LINE_WORDS :] = 0
+        del self._words
+        keep_segment(self._segment)
 
     def __enter__(self) -> Ring:
         return self
@@ -105,7 +118,7 @@ def create_ring(
 
 
 def _make_ring(found: layout.RingLayout, *, generation: int, start: int) -> Ring:
-    segment = Segment.create(found.total_bytes)
+    segment = kept_segment(found.total_bytes) or Segment.create(found.total_bytes)
     words = segment.words(0, layout.CONTROL_WORDS)
     words[layout.AT_GENERATION] = generation
     words[layout.AT_SLOT_BYTES] = found.dtype.itemsize

@@ -22,7 +22,7 @@ import os
 import platform
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -44,6 +44,10 @@ _SLICE_SECONDS = 0.001
 
 # Several conditions are spun on in turn, this many rounds each.
 _ROUNDS_IN_TURN = 64
+
+# What an adaptive wait begins to spin with once waits are short, and the most it ever spins.
+_FIRST_BUDGET_NANOSECONDS = 50_000
+_WHOLE_BUDGET_NANOSECONDS = 400_000
 
 
 class _Timespec(ctypes.Structure):
@@ -218,6 +222,45 @@ class Waiting:
                 set_flag(condition.words, condition.flag, 0)
 
 
+@dataclass(frozen=True)
+class AdaptiveWaiting(Waiting):
+    """Spins longer while peers are quick, and hardly at all while they are not. One for an end.
+
+    Two sides at about the same speed wait for one another again and again, each time
+    for less than it takes to put a core to sleep and wake it. A wait that was short
+    enough to be spun through makes the next one spin longer; a long one, half as long.
+    """
+
+    yields: int = 0
+    _budget: Words = field(default_factory=lambda: np.zeros(1, np.int64), repr=False, compare=False)
+
+    def wait(
+        self,
+        conditions: Sequence[Condition],
+        timeout: float | None = None,
+        idle: Callable[[], Any] | None = None,
+    ) -> bool:
+        begin = time.monotonic_ns()
+        came = super().wait(conditions, timeout, idle)
+        waited, budget = time.monotonic_ns() - begin, int(self._budget[0])
+        if waited <= _WHOLE_BUDGET_NANOSECONDS:
+            longer = max(2 * budget, _FIRST_BUDGET_NANOSECONDS)
+            self._budget[0] = min(longer, _WHOLE_BUDGET_NANOSECONDS)
+        else:
+            shorter = budget // 2
+            self._budget[0] = shorter if shorter >= _FIRST_BUDGET_NANOSECONDS else 0
+        return came
+
+    def _busy(self, conditions: Sequence[Condition]) -> bool:
+        until = time.monotonic_ns() + int(self._budget[0])
+        while True:
+            if _spun(conditions, max(self.spin, 1)):
+                return True
+            # Without yielding: on a busy machine that hands the core over for milliseconds at a time.
+            if time.monotonic_ns() >= until:
+                return False
+
+
 def _spun(conditions: Sequence[Condition], rounds: int) -> bool:
     """Spin on all conditions in turn."""
     if len(conditions) == 1:
@@ -255,3 +298,11 @@ PARKED = Waiting(spin=0, yields=0)
 def default_waiting() -> Waiting:
     """BALANCED, or PARKED where only one core is allowed and spinning can only delay the peer."""
     return BALANCED if len(os.sched_getaffinity(0)) > 1 else PARKED
+
+
+def side_waiting(*, pinned: bool = False) -> Waiting:
+    """How a driver waits for its worker and a worker for its driver.
+
+    *pinned*: the one core this process may use was chosen for it, and is not its peer's.
+    """
+    return AdaptiveWaiting() if pinned or len(os.sched_getaffinity(0)) > 1 else PARKED

@@ -49,9 +49,11 @@ def main(control_fd: int) -> None:
         from . import segment  # noqa: F401
 
         while (order := channel.receive())["kind"] == "job":
-            _run(order, channel)
-            # What a job leaves behind must not be held until the next one happens to allocate.
+            _run(order, channel, pinned=bool(hello["cores"]))
+            # What a job leaves behind must not be held until the next one happens to allocate. What
+            # is left is there to stay, and need not be looked at again: that took tens of milliseconds.
             gc.collect()
+            gc.freeze()
     except (EOFError, ConnectionError):
         parent.gone()
 
@@ -69,12 +71,12 @@ def resolve(target: str) -> Callable[..., Any]:
     return found  # type: ignore[no-any-return]
 
 
-def _run(order: dict[str, Any], channel: ControlChannel) -> None:
+def _run(order: dict[str, Any], channel: ControlChannel, *, pinned: bool) -> None:
     """One job, from attaching its rings to detaching them, and the report on it."""
     try:
         with contextlib.ExitStack() as ends:
             try:
-                result = resolve(order["target"])(*_arguments(order, ends))
+                result = resolve(order["target"])(*_arguments(order, ends, pinned))
             except BaseException as error:
                 # Before the rings are closed: a driver that finds them closed can then see why.
                 channel.send(_failure(error))
@@ -84,20 +86,26 @@ def _run(order: dict[str, Any], channel: ControlChannel) -> None:
         channel.send(_failure(error))
 
 
-def _arguments(order: dict[str, Any], ends: contextlib.ExitStack) -> list[Any]:
+def _arguments(order: dict[str, Any], ends: contextlib.ExitStack, pinned: bool) -> list[Any]:
     """What the job is called with: its spec, and the ends of rings it was given."""
     arguments: list[Any] = [order["spec"]]
     if order["inputs"] is not None:
         from .bridge import BridgeConsumer
+        from .waiting import side_waiting
 
         consumers: list[Any] = []
         for description in order["inputs"]:
-            consumers.append(ends.enter_context(BridgeConsumer.attach(description)))
+            consumers.append(
+                ends.enter_context(BridgeConsumer.attach(description, side_waiting(pinned=pinned)))
+            )
         arguments.append(consumers)
     if order["egress"] is not None:
         from .egress import EgressWriter
+        from .waiting import side_waiting
 
-        arguments.append(ends.enter_context(EgressWriter.attach(order["egress"])))
+        arguments.append(
+            ends.enter_context(EgressWriter.attach(order["egress"], side_waiting(pinned=pinned)))
+        )
     return arguments
 
 

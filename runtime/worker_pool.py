@@ -14,6 +14,7 @@ from contextlib import contextmanager
 
 from ..errors import WorkerError
 from .affinity import Placement
+from .kept_segments import release_kept_segments
 from .worker import Worker
 
 _lock = threading.Lock()
@@ -36,12 +37,13 @@ def borrowed_worker(name: str, placement: Placement) -> Iterator[Worker]:
 
 
 def stop_idle_workers() -> None:
-    """End the workers nobody uses."""
+    """End the workers nobody uses, and give back the memory that their last runs left to the next."""
     with _lock:
         workers = list(_idle.values())
         _idle.clear()
     for worker in workers:
         worker.stop()
+    release_kept_segments()
 
 
 def _take(placement: Placement) -> Worker | None:

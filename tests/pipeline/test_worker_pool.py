@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import select
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from laminar_jit.errors import WorkerDied
 from laminar_jit.runtime.affinity import choose_core
+from laminar_jit.runtime.segment import list_segments
 from laminar_jit.runtime.worker_pool import borrowed_worker, stop_idle_workers
 from tests.pipeline.test_thin_thread import hot_channels, make_bids, oracle, sorted_rows
 
@@ -59,6 +62,33 @@ def test_a_run_that_is_abandoned_ends_its_worker() -> None:
     results.close()
     stop_idle_workers()
     assert _workers() == []
+
+
+def test_two_runs_share_their_rings_memory_and_an_abandoned_one_leaves_none() -> None:
+    bids = make_bids(3_000, seed=6)
+    query = hot_channels("1s")
+    assert sorted_rows(query.run(bids=bids, ring1="process")) == sorted_rows(
+        query.run(bids=bids, ring1="inline")
+    )
+    kept = set(_own_segments())
+    assert len(kept) == 2
+    assert sorted_rows(query.run(bids=bids, ring1="process")) == sorted_rows(
+        query.run(bids=bids, ring1="inline")
+    )
+    assert set(_own_segments()) == kept
+
+    def breaks_off() -> Iterator[pa.RecordBatch]:
+        yield from bids.to_batches(max_chunksize=1_000)
+        raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        list(query.stream(bids=breaks_off(), ring1="process"))
+    # Its worker may have died in the middle of writing to them.
+    assert _own_segments() == []
+
+
+def _own_segments() -> list[str]:
+    return [name for name in list_segments() if name.startswith(f"laminar_{os.getpid()}_")]
 
 
 def _workers() -> list[int]:

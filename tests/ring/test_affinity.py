@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from laminar_jit.runtime import affinity
-from laminar_jit.runtime.affinity import Placement, allowed_cores, choose_core, pin
+from laminar_jit.runtime.affinity import Placement, allowed_cores, choose_core, leave, pin
 
 
 @pytest.fixture
@@ -74,6 +74,27 @@ def test_a_core_that_is_not_there_leaves_the_process_where_it_is(own_cores: tupl
     assert came_of_it.cores is None
     assert "core 4095" in came_of_it.text and "refused" in came_of_it.text
     assert allowed_cores() == own_cores
+
+
+def test_a_driver_leaves_its_workers_core_and_stays_free(
+    monkeypatch: pytest.MonkeyPatch, own_cores: tuple[int, ...]
+) -> None:
+    asked: list[set[int]] = []
+    monkeypatch.setattr(os, "sched_setaffinity", lambda pid, cores: asked.append(set(cores)))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {2, 5, 7})
+    monkeypatch.setattr(affinity, "_core_reader", lambda: lambda: 5)
+    assert leave((5,))
+    assert asked == [{2, 7}, {2, 5, 7}]
+    assert not leave((2,)) and not leave(None)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {5})
+    assert not leave((5,)), "there is nowhere to go"
+    assert len(asked) == 2
+
+
+def test_the_core_a_thread_runs_on_is_known(own_cores: tuple[int, ...]) -> None:
+    os.sched_setaffinity(0, {own_cores[0]})
+    read = affinity._core_reader()
+    assert read is not None and read() == own_cores[0]
 
 
 def test_what_the_system_made_of_it_is_shown() -> None:

@@ -18,10 +18,19 @@ from laminar_jit.errors import PeerDied, RingClosed, RingError
 from laminar_jit.kernels import spinning, spsc
 from laminar_jit.runtime import waiting
 from laminar_jit.runtime.ring import EOF, Ring, RingConsumer, RingProducer, create_ring
-from laminar_jit.runtime.waiting import BALANCED, HOT, PARKED, Condition, Waiting, wake
+from laminar_jit.runtime.waiting import (
+    BALANCED,
+    HOT,
+    PARKED,
+    AdaptiveWaiting,
+    Condition,
+    Waiting,
+    side_waiting,
+    wake,
+)
 from tests.ring.rows import PLAIN, plain_rows
 
-STRATEGIES = {"hot": HOT, "balanced": BALANCED, "parked": PARKED}
+STRATEGIES = {"hot": HOT, "balanced": BALANCED, "parked": PARKED, "adaptive": AdaptiveWaiting()}
 
 
 @pytest.fixture
@@ -258,8 +267,40 @@ def test_one_core_means_no_spinning() -> None:
     try:
         os.sched_setaffinity(0, {min(allowed)})
         assert waiting.default_waiting() is PARKED
+        assert side_waiting() is PARKED
+        # The core of a worker was chosen for it: its driver is elsewhere.
+        assert isinstance(side_waiting(pinned=True), AdaptiveWaiting)
     finally:
         os.sched_setaffinity(0, allowed)
+
+
+def parks_of(strategy: Waiting, lasting: list[float]) -> list[bool]:
+    """Of waits that last so many seconds each, whether the waiter went to sleep."""
+    parked = []
+    for seconds in lasting:
+        words = np.zeros(16, np.int64)
+        ready_at = time.monotonic() + seconds
+        condition = Condition(
+            lambda ready_at=ready_at: time.monotonic() >= ready_at,
+            lambda rounds, ready_at=ready_at: time.monotonic() >= ready_at,
+            words,
+            0,
+            lambda look: None,
+        )
+        seen: list[bool] = []
+        strategy.wait([condition], idle=lambda seen=seen: seen.append(True))
+        parked.append(bool(seen))
+    return parked
+
+
+def test_an_adaptive_wait_spins_while_peers_are_quick_and_sleeps_while_they_are_not() -> None:
+    strategy = AdaptiveWaiting(park_milliseconds=0.1)
+    assert parks_of(strategy, [0.0002])[0], "nothing is known yet"
+    # However busy the machine is, some of many short waits are short.
+    assert not all(parks_of(strategy, [0.0, 0.0, 0.0, 0.0, 0.0001] * 20)[4::5])
+    # Long waits: the budget is halved until there is none.
+    parks_of(strategy, [0.02] * 5)
+    assert strategy._budget[0] == 0
 
 
 ATTACH_AND_SLEEP = """
