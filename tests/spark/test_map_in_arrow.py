@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import pickle
-import time
 
 import pyarrow as pa
 import pytest
@@ -61,18 +59,6 @@ def test_a_schema_that_does_not_fit_is_told_on_the_driver() -> None:
         hot_channels().map_in_arrow.check(
             pa.schema([("price", pa.string()), ("channel", pa.string()), ("ts", pa.timestamp("us"))])
         )
-
-
-def test_limit_leaves_no_segment_and_no_process_behind(spark) -> None:
-    query = hot_channels("1s")
-    frame = spark.createDataFrame(make_bids(5_000, seed=5)).coalesce(1)
-    assert len(frame.mapInArrow(query.map_in_arrow, query.spark_schema).limit(1).collect()) == 1
-    deadline = time.monotonic() + 5
-    while (left := [name for name in os.listdir("/dev/shm") if name.startswith("laminar_")]) and (
-        time.monotonic() < deadline
-    ):
-        time.sleep(0.05)
-    assert not left
 
 
 def test_user_function_in_a_task(spark) -> None:
