@@ -208,4 +208,5 @@ def _prices(halves: Words) -> Integers:
 
 
 def _pick(vocabulary: pa.Array, numbers: Integers) -> pa.Array:
-    return vocabulary.take(pa.array(numbers))
+    # Half the width, twice the speed: no vocabulary is long.
+    return vocabulary.take(pa.array(numbers.astype(np.int32)))
