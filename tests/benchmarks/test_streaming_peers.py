@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import sys
+import re
 import tomllib
 from pathlib import Path
 
@@ -87,4 +88,5 @@ def test_each_engine_is_declared_and_set_up_never_installs_it():
     optional = {distribution for _, module, distribution in ENGINES.values() if module != "pyarrow"}
     assert names | {"apache-flink"} == optional
     assert "apache-flink" in (root / "Makefile").read_text()
-    assert 'EXTRAS = "dev,spark"' in (root / "scripts" / "set_up.py").read_text()
+    extras = re.search(r'^EXTRAS = "([a-z,]+)"$', (root / "scripts" / "set_up.py").read_text(), re.MULTILINE)
+    assert extras is not None and "peers" not in extras[1].split(",")
