@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-import sys
 import re
+import sys
 import tomllib
 from pathlib import Path
 
