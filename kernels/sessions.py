@@ -1,8 +1,8 @@
 """Sessions: chains of records per key, and the timer wheel that finds those whose time has come.
 
 All sessions of an operator stand in one pool of group records. The index leads
-to a key's latest session, each session to the one before it; they are disjoint
-and more than a gap apart. A session is registered once in the wheel, in the
+to a key's latest session, each session to those before and after it; they are
+disjoint and more than a gap apart. A session is registered once in the wheel, in the
 bucket of its deadline; extending it does not touch the wheel. When a bucket
 comes up, a session whose deadline has moved is registered again, so the wheel
 costs a constant per session and gap, not per event.
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .groups import NUMBER, TAG, remove_entry
+from .groups import TAG, remove_entry
 from .jit import kernel
 from .key_words import forget_string
 from .memory import copy_bytes, load_int64, prefetch, store_int64
@@ -40,7 +40,7 @@ SESSION_NEXT = 16
 #: The next session in the same bucket of the wheel.
 SESSION_TIMER = 24
 SESSION_STATUS = 32
-#: The session of the same key after this one.
+#: The session of the same key after this one: so it is taken out without a walk from the latest.
 SESSION_NEWER = 40
 SESSION_WORDS = 6
 
@@ -84,7 +84,7 @@ def forget_strings(group, string_offsets, string_count, pane):
 
 @kernel
 def _list_buckets(wheel, bucket_number, last, sessions, group_bytes, numbers, listed):
-    """Empty four buckets, as far as *last*, and append whom they held to *numbers*; returns how many stand there.
+    """Empty four buckets, as far as *last*, and append whom they held; returns how many are in *numbers* now.
 
     The four are walked side by side: each step waits for memory, and so they wait together.
     """
@@ -211,10 +211,6 @@ def copy_groups(pane, group_bytes, due, order, count, target):
     """The records of the sessions in *due*, one after the other in *order*."""
     groups = load_int64(pane + GROUPS)
     for at in range(count):
-        if at + _AHEAD < count:
-            later = groups + load_int64(due + load_int64(order + (at + _AHEAD) * 8) * 8) * group_bytes
-            prefetch(later)
-            prefetch(later + group_bytes - 1)
         number = load_int64(due + load_int64(order + at * 8) * 8)
         copy_bytes(target + at * group_bytes, groups + number * group_bytes, group_bytes)
 
