@@ -238,11 +238,13 @@ def _unlink(pane, group_bytes, session_at, number):
     hashed = load_int64(group)
     own = (hashed & TAG) | (number + 1)
     slot = (hashed >> 32) & mask
-    while load_int64(index + slot * 8) != own:
+    entry = load_int64(index + slot * 8)
+    while entry != own and entry != 0:
         slot = (slot + 1) & mask
+        entry = load_int64(index + slot * 8)
     if older != 0:
         store_int64(index + slot * 8, (hashed & TAG) | older)
-    else:
+    elif entry != 0:
         remove_entry(index, mask, slot)
 
 
