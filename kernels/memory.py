@@ -107,3 +107,21 @@ def _copy(typing_context: Any, target: Any, source: Any, length: Any) -> Any:
 def copy_bytes(target, source, length):
     """Copy *length* bytes between two places that do not overlap."""
     ctypes.memmove(int(target), int(source), int(length))
+
+
+def _prefetch(typing_context: Any, address: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        byte, flag = ir.PointerType(ir.IntType(8)), ir.IntType(32)
+        ask = builder.module.declare_intrinsic(
+            "llvm.prefetch", [byte], ir.FunctionType(ir.VoidType(), [byte, flag, flag, flag])
+        )
+        # To be read, into every cache, as data.
+        builder.call(ask, [_pointer(builder, args[0], ir.IntType(8)), flag(0), flag(3), flag(1)])
+        return context.get_dummy_value()
+
+    return types.void(types.int64), generate
+
+
+@lowered_by(_prefetch)
+def prefetch(address):
+    """Ask for the cache line at an address, which need not be one of ours."""

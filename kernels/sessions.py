@@ -1,8 +1,8 @@
 """Sessions: chains of records per key, and the timer wheel that finds those whose time has come.
 
 All sessions of an operator stand in one pool of group records. The index leads
-to a key's latest session, each session to the one before it; they are disjoint
-and more than a gap apart. A session is registered once in the wheel, in the
+to a key's latest session, each session to those before and after it; they are
+disjoint and more than a gap apart. A session is registered once in the wheel, in the
 bucket of its deadline; extending it does not touch the wheel. When a bucket
 comes up, a session whose deadline has moved is registered again, so the wheel
 costs a constant per session and gap, not per event.
@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from .groups import NUMBER, TAG, remove_entry
+from .groups import TAG, remove_entry
 from .jit import kernel
 from .key_words import forget_string
-from .memory import copy_bytes, load_int64, store_int64
+from .memory import copy_bytes, load_int64, prefetch, store_int64
 from .panes import (
     DUE,
     DUE_COUNT,
@@ -40,7 +40,9 @@ SESSION_NEXT = 16
 #: The next session in the same bucket of the wheel.
 SESSION_TIMER = 24
 SESSION_STATUS = 32
-SESSION_WORDS = 5
+#: The session of the same key after this one: so it is taken out without a walk from the latest.
+SESSION_NEWER = 40
+SESSION_WORDS = 6
 
 FREE = 0
 OPEN = 1
@@ -50,6 +52,8 @@ MERGED = 2
 #: Buckets of the wheel; a power of two.
 WHEEL_SLOTS = 256
 _WHEEL_MASK = WHEEL_SLOTS - 1
+#: How many sessions before its turn memory is asked for.
+_AHEAD = 8
 
 
 @kernel
@@ -79,6 +83,47 @@ def forget_strings(group, string_offsets, string_count, pane):
 
 
 @kernel
+def _list_buckets(wheel, bucket_number, last, sessions, group_bytes, numbers, listed):
+    """Empty four buckets, as far as *last*, and append whom they held; returns how many are in *numbers* now.
+
+    The four are walked side by side: each step waits for memory, and so they wait together.
+    """
+    first = _take_bucket(wheel, bucket_number, last)
+    second = _take_bucket(wheel, bucket_number + 1, last)
+    third = _take_bucket(wheel, bucket_number + 2, last)
+    fourth = _take_bucket(wheel, bucket_number + 3, last)
+    while (first | second | third | fourth) != 0:
+        if first != 0:
+            store_int64(numbers + listed * 8, first - 1)
+            listed += 1
+            first = load_int64(sessions + (first - 1) * group_bytes + SESSION_TIMER)
+        if second != 0:
+            store_int64(numbers + listed * 8, second - 1)
+            listed += 1
+            second = load_int64(sessions + (second - 1) * group_bytes + SESSION_TIMER)
+        if third != 0:
+            store_int64(numbers + listed * 8, third - 1)
+            listed += 1
+            third = load_int64(sessions + (third - 1) * group_bytes + SESSION_TIMER)
+        if fourth != 0:
+            store_int64(numbers + listed * 8, fourth - 1)
+            listed += 1
+            fourth = load_int64(sessions + (fourth - 1) * group_bytes + SESSION_TIMER)
+    return listed
+
+
+@kernel
+def _take_bucket(wheel, bucket_number, last):
+    """The first session of a bucket, which is left empty; zero beyond *last*."""
+    if bucket_number > last:
+        return np.int64(0)
+    bucket = wheel + (bucket_number & _WHEEL_MASK) * 8
+    entry = load_int64(bucket)
+    store_int64(bucket, 0)
+    return entry
+
+
+@kernel
 def expire(state, pane, group_bytes, session_at, reach, width):
     """Collect the numbers of all sessions whose deadline lies before the watermark; returns how many.
 
@@ -99,13 +144,10 @@ def expire(state, pane, group_bytes, session_at, reach, width):
         first = last - _WHEEL_MASK
     bucket_number = first
     while bucket_number <= last:
-        bucket = wheel + (bucket_number & _WHEEL_MASK) * 8
-        entry = load_int64(bucket)
-        store_int64(bucket, 0)
-        while entry != 0:
-            number = entry - 1
+        listed = _list_buckets(wheel, bucket_number, last, groups + session_at, group_bytes, due, found)
+        for at in range(found, listed):
+            number = load_int64(due + at * 8)
             session = groups + number * group_bytes + session_at
-            entry = load_int64(session + SESSION_TIMER)
             if load_int64(session + SESSION_STATUS) == MERGED:
                 free_session(pane, session, number)
             else:
@@ -115,7 +157,7 @@ def expire(state, pane, group_bytes, session_at, reach, width):
                     found += 1
                 else:
                     register_timer(wheel, session, number, deadline, width)
-        bucket_number += 1
+        bucket_number += 4
     store_int64(state + WHEEL_BUCKET, last)
     store_int64(state + DUE_COUNT, found)
     return found
@@ -174,39 +216,56 @@ def copy_groups(pane, group_bytes, due, order, count, target):
 
 
 @kernel
+def set_newer(groups, group_bytes, session_at, older, newer):
+    """Tell a session, if *older* names one, which one of its key comes after it."""
+    if older != 0:
+        store_int64(groups + (older - 1) * group_bytes + session_at + SESSION_NEWER, newer)
+
+
+@kernel
 def _unlink(pane, group_bytes, session_at, number):
     """Take a session out of the chain of its key, and the key out of the index with its last session."""
     groups = load_int64(pane + GROUPS)
+    group = groups + number * group_bytes
+    older = load_int64(group + session_at + SESSION_NEXT)
+    newer = load_int64(group + session_at + SESSION_NEWER)
+    set_newer(groups, group_bytes, session_at, older, newer)
+    if newer != 0:
+        store_int64(groups + (newer - 1) * group_bytes + session_at + SESSION_NEXT, older)
+        return
     index = load_int64(pane + INDEX)
     mask = load_int64(pane + INDEX_MASK)
-    hashed = load_int64(groups + number * group_bytes)
-    after = load_int64(groups + number * group_bytes + session_at + SESSION_NEXT)
+    hashed = load_int64(group)
+    own = (hashed & TAG) | (number + 1)
     slot = (hashed >> 32) & mask
     entry = load_int64(index + slot * 8)
-    while entry != 0:
-        if entry & TAG == hashed & TAG:
-            link = entry & NUMBER
-            if link == number + 1:
-                if after == 0:
-                    remove_entry(index, mask, slot)
-                else:
-                    store_int64(index + slot * 8, (entry & TAG) | after)
-                return
-            while link != 0:
-                place = groups + (link - 1) * group_bytes + session_at + SESSION_NEXT
-                link = load_int64(place)
-                if link == number + 1:
-                    store_int64(place, after)
-                    return
+    while entry != own and entry != 0:
         slot = (slot + 1) & mask
         entry = load_int64(index + slot * 8)
+    if older != 0:
+        store_int64(index + slot * 8, (hashed & TAG) | older)
+    elif entry != 0:
+        remove_entry(index, mask, slot)
 
 
 @kernel
 def release_sessions(pane, group_bytes, session_at, due, count, string_offsets, string_count):
     """Give the records of emitted sessions back; they are in no bucket any more."""
     groups = load_int64(pane + GROUPS)
+    index = load_int64(pane + INDEX)
+    mask = load_int64(pane + INDEX_MASK)
     for at in range(count):
+        # First the record is asked for, then what leads to it.
+        if at + 2 * _AHEAD < count:
+            later = groups + load_int64(due + (at + 2 * _AHEAD) * 8) * group_bytes
+            prefetch(later)
+            prefetch(later + session_at + SESSION_NEWER)
+        if at + _AHEAD < count:
+            later = groups + load_int64(due + (at + _AHEAD) * 8) * group_bytes
+            newer = load_int64(later + session_at + SESSION_NEWER)
+            slot = index + ((load_int64(later) >> 32) & mask) * 8
+            place = groups + (newer - 1) * group_bytes + session_at + SESSION_NEXT
+            prefetch(slot if newer == 0 else place)
         number = load_int64(due + at * 8)
         group = groups + number * group_bytes
         _unlink(pane, group_bytes, session_at, number)

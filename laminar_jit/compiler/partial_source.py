@@ -137,6 +137,8 @@ store_int64(pane + GROUP_COUNT, made)
         if layout.kind(key.field) == "string":
             add(3, f"keep_string(group + {key_at}, given + {key_at}, heap, heap_mask, pane)")
     add(3, f"store_int64(group + {at} + SESSION_NEXT, link)")
+    add(3, f"store_int64(group + {at} + SESSION_NEWER, newer)")
+    add(3, f"set_newer(groups, {layout.bytes}, {at}, link, made)")
     add(3, f"store_int64(group + {at} + SESSION_STATUS, OPEN)")
     add(3, "if newer == 0:\n    store_int64(index + slot * 8, tag | made)")
     add(3, "else:")
@@ -164,6 +166,7 @@ start = min(load_int64(group + {at} + SESSION_START), load_int64(other + {at} + 
 store_int64(group + {at} + SESSION_START, start)
 older = load_int64(other + {at} + SESSION_NEXT)
 store_int64(group + {at} + SESSION_NEXT, older)
+set_newer(groups, {layout.bytes}, {at}, older, (group - groups) // {layout.bytes} + 1)
 store_int64(other + {at} + SESSION_STATUS, MERGED)
 store_int64(state + MERGED_SESSIONS, load_int64(state + MERGED_SESSIONS) + 1)
 """,

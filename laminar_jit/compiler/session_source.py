@@ -175,9 +175,11 @@ if made == 0:
 store_int64(session + SESSION_START, ts)
 store_int64(session + SESSION_LAST, ts)
 store_int64(session + SESSION_NEXT, link)
+store_int64(session + SESSION_NEWER, newer)
 store_int64(session + SESSION_STATUS, OPEN)
 """,
     )
+    add(3, f"set_newer(groups, {layout.bytes}, {at}, link, made)")
     add(3, f"register_timer(wheel, session, made - 1, ts + {gap + lateness}, {width})")
     add(3, "if newer == 0:\n    store_int64(index + slot * 8, tag | made)")
     add(3, "else:")
@@ -220,7 +222,9 @@ if needed > load_int64(pane + HEAP_LIMIT) - load_int64(pane + HEAP_USED):
     if retracts:
         write_merged_away(source, layout, 6)
     add(6, f"start = load_int64(other + {at} + SESSION_START)")
-    add(6, f"store_int64(session + SESSION_NEXT, load_int64(other + {at} + SESSION_NEXT))")
+    add(6, f"older = load_int64(other + {at} + SESSION_NEXT)")
+    add(6, "store_int64(session + SESSION_NEXT, older)")
+    add(6, f"set_newer(groups, {layout.bytes}, {at}, older, reached)")
     add(6, f"store_int64(other + {at} + SESSION_STATUS, MERGED)")
     add(
         6,

@@ -30,6 +30,7 @@ from .late import LateRows
 from .pane_directory import PaneDirectory
 from .partials import Share, cut, joined, pack, unpack
 from .session_values import SessionValues
+from .window_aggregate import ascending
 
 _KEPT = (words.WATERMARK, words.SEQUENCE, words.BEHIND, words.LATE_REASSIGNED, words.MERGED_SESSIONS)
 #: More sessions than this with one end are sorted by numpy.
@@ -194,12 +195,13 @@ class SessionAggregate:
         arrival_at, given = self._spec["state"]["arrival_at"], numbers.ctypes.data
         read_due(pool, self._group_bytes, self._session_at, arrival_at, self._gap, given, count, *places)
         # Few sessions share an end: one sort and a look at ties does for all three.
-        order = np.argsort(ends)
+        order = ascending(ends)
         if not order_ties(order.ctypes.data, *places, count, _LONGEST_TIE):
             order = np.lexsort((arrivals, starts, ends))
         records = np.empty((count, self._group_bytes // 8), np.int64)
         copy_groups(pool, self._group_bytes, given, order.ctypes.data, count, records.ctypes.data)
-        groups = Groups(records, np.full(count, self._pool.heap.ctypes.data, np.int64))
+        heap = self._pool.heap.ctypes.data
+        groups = Groups(records, lambda: np.full(count, heap, np.int64))
         numbers = numbers[order]
         if self._values is not None:
             groups.log = self._values.of(numbers)
