@@ -12,6 +12,7 @@ from ..inputs import check_schema
 from ..pipeline import Pipeline
 from ..plan import Plan, WindowAggregate
 from ..plan_ranking import WindowRank, WindowTop
+from ..runtime.kept_segments import release_kept_segments
 
 # A Spark worker runs task after task; what it compiled for a plan serves them all.
 _pipelines: dict[Plan, Pipeline] = {}
@@ -53,7 +54,11 @@ class MapInArrow:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         pipeline = _pipeline_of(self.plan)
         name = self.plan.sources()[0].name
-        yield from pipeline.run({name: batches}, ring1="process" if _task_cpus() > 1 else "inline")
+        try:
+            yield from pipeline.run({name: batches}, ring1="process" if _task_cpus() > 1 else "inline")
+        finally:
+            # Spark ends its Python workers by SIGKILL, and between tasks nothing may stand in shared memory.
+            release_kept_segments()
 
     def check(self, schema: pa.Schema) -> None:
         """Raise on the driver what a task would raise: a column that is missing or of another type."""
