@@ -19,7 +19,7 @@ import pytest
 from tests.house.layers import LAYERS, ROOT
 from tests.spark.leftovers import ring1_processes, segments, wait_until
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.nightly]
 
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 DEPLOY = "org.apache.spark.deploy"
