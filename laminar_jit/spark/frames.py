@@ -12,11 +12,13 @@ from ..inputs import check_schema
 from ..pipeline import Pipeline
 from ..plan import Plan, arrow_schema
 from ..query import Query
+from .early import EARLY_SCHEMA, EarlyInArrow, FinalBehindEarly
 from .exchange import Exchange, complete, plan_exchange
 from .mapping import MapInArrow, spark_schema
 from .scan import Scan
 from .stages import describe_stages, run_stages
 from .two_phase import PARTIAL_SCHEMA, FinalInArrow, PartialInArrow
+from .zones import zones_of
 
 
 def run(query: Query, frame: Any, *, partitions: int | None = None) -> Any:
@@ -78,10 +80,14 @@ def _two_phases(exchange: Exchange, plan: Plan, given: Any, schema: pa.Schema, p
     parts = partitions or int(spark.conf.get("spark.sql.shuffle.partitions"))
     first = PartialInArrow(exchange.final, parts if exchange.keys else 1)
     check_schema(plan.sources()[0], schema, first.columns)
+    schema_out = spark_schema(arrow_schema(exchange.final.schema))
+    zones = zones_of(exchange.final, given.shares(plan), schema) if isinstance(given, Scan) else None
+    if zones is not None:
+        early = EarlyInArrow(exchange.final, first.parts, zones)
+        moved = given.frame(plan, early.columns, early.split, spark_schema(EARLY_SCHEMA), by_split=True)
+        return moved_by_part(moved, first.parts).mapInArrow(FinalBehindEarly(exchange.final), schema_out)
     moved = partials(first, plan, given)
-    return moved_by_part(moved, first.parts).mapInArrow(
-        FinalInArrow(exchange.final), spark_schema(arrow_schema(exchange.final.schema))
-    )
+    return moved_by_part(moved, first.parts).mapInArrow(FinalInArrow(exchange.final), schema_out)
 
 
 def moved_by_part(frame: Any, parts: int) -> Any:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import dataclasses
 import fnmatch
 import glob
+import itertools
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -67,15 +68,30 @@ class Scan:
 
     def splits(self, plan: Plan) -> list[list[tuple[str, list[int]]]]:
         """Row groups that can hold rows of *plan*, as lists of (file, numbers), one list a task."""
+        return [_by_file(share) for share in self.shares(plan)]
+
+    def shares(self, plan: Plan) -> list[list[RowGroup]]:
+        """Row groups that can hold rows of *plan*, as each task reads them."""
         predicates = fuse(_stateless_below(plan)).predicates
         chosen = [one for one in self.row_groups if may_hold(predicates, one.statistics)]
         return _shares(chosen, self._tasks(chosen))
 
-    def frame(self, plan: Plan, columns: Sequence[str], then: BatchFunction, schema: Any) -> Any:
-        """A DataFrame of what *then* makes of the rows, read where the task runs."""
+    def frame(
+        self,
+        plan: Plan,
+        columns: Sequence[str],
+        then: BatchFunction | Callable[[int], BatchFunction],
+        schema: Any,
+        *,
+        by_split: bool = False,
+    ) -> Any:
+        """A DataFrame of what *then* makes of the rows, read where the task runs.
+
+        With *by_split* it is given the number of a split first, and makes what is done with its rows.
+        """
         splits = self.splits(plan)
         numbers = self.spark.range(0, max(1, len(splits)), 1, max(1, len(splits)))
-        return numbers.mapInArrow(ReadSplits(tuple(splits), tuple(columns), then), schema)
+        return numbers.mapInArrow(ReadSplits(tuple(splits), tuple(columns), then, by_split), schema)
 
     def _tasks(self, chosen: Sequence[RowGroup]) -> int:
         if self.partitions is not None:
@@ -89,20 +105,29 @@ class ReadSplits:
     """What a task does: read the splits whose numbers it is given, and hand the batches to *then*."""
 
     def __init__(
-        self, splits: tuple[list[tuple[str, list[int]]], ...], columns: tuple[str, ...], then: BatchFunction
+        self,
+        splits: tuple[list[tuple[str, list[int]]], ...],
+        columns: tuple[str, ...],
+        then: Any,
+        by_split: bool = False,
     ) -> None:
         self.splits = splits
         self.columns = columns
         self.then = then
+        self.by_split = by_split
 
     def __call__(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return self.then(self._read(numbers))
+        given = (number for batch in numbers for number in batch.column(0).to_pylist())
+        if self.by_split:
+            for number in given:
+                yield from self.then(number)(self._read([number]))
+        else:
+            yield from self.then(self._read(given))
 
-    def _read(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in numbers:
-            for number in batch.column(0).to_pylist():
-                for path, groups in self.splits[number] if number < len(self.splits) else ():
-                    yield from _batches(path, groups, self.columns)
+    def _read(self, numbers: Iterable[int]) -> Iterator[pa.RecordBatch]:
+        for number in numbers:
+            for path, groups in self.splits[number] if number < len(self.splits) else ():
+                yield from _batches(path, groups, self.columns)
 
 
 def scan(
@@ -229,20 +254,22 @@ def _row_groups(file: str, footer: pq.FileMetaData) -> Iterator[RowGroup]:
         yield RowGroup(file, number, group.num_rows, group.total_byte_size, statistics)
 
 
-def _shares(chosen: Sequence[RowGroup], tasks: int) -> list[list[tuple[str, list[int]]]]:
+def _shares(chosen: Sequence[RowGroup], tasks: int) -> list[list[RowGroup]]:
     """Row groups in their order, cut into *tasks* parts of about the same number of rows."""
     total = sum(one.rows for one in chosen)
-    shares: list[list[tuple[str, list[int]]]] = [[] for _ in range(max(1, min(tasks, len(chosen))))]
+    shares: list[list[RowGroup]] = [[] for _ in range(max(1, min(tasks, len(chosen))))]
     before = 0
     for one in chosen:
         middle = before + one.rows / 2
-        share = shares[min(len(shares) - 1, int(middle * len(shares) / max(1, total)))]
-        if share and share[-1][0] == one.path:
-            share[-1][1].append(one.number)
-        else:
-            share.append((one.path, [one.number]))
+        shares[min(len(shares) - 1, int(middle * len(shares) / max(1, total)))].append(one)
         before += one.rows
     return [share for share in shares if share]
+
+
+def _by_file(share: Sequence[RowGroup]) -> list[tuple[str, list[int]]]:
+    """The files of *share* in order, each with the numbers of its row groups."""
+    files = itertools.groupby(share, key=lambda one: one.path)
+    return [(path, [one.number for one in groups]) for path, groups in files]
 
 
 def _batches(path: str, groups: list[int], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:

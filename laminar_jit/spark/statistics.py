@@ -69,7 +69,12 @@ def _comparable(bound: Any, column: Node) -> Any:
         return bound if isinstance(bound, int | float) and not isinstance(bound, bool) else None
     if column.type.name == "string":
         return bound if isinstance(bound, str) else None
-    if column.type.name == "timestamp" and isinstance(bound, datetime.datetime):
-        instant = bound if bound.tzinfo is not None else bound.replace(tzinfo=datetime.UTC)
-        return (instant - _EPOCH) // datetime.timedelta(microseconds=1)
-    return None
+    return microseconds(bound) if column.type.name == "timestamp" else None
+
+
+def microseconds(bound: Any) -> int | None:
+    """A time in a footer as it stands in a row; None for what is no time."""
+    if not isinstance(bound, datetime.datetime):
+        return None
+    instant = bound if bound.tzinfo is not None else bound.replace(tzinfo=datetime.UTC)
+    return (instant - _EPOCH) // datetime.timedelta(microseconds=1)

@@ -6,7 +6,7 @@ messages instead of a row a group, so Spark neither looks into it nor converts i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -84,12 +84,7 @@ class PartialInArrow:
         for batch in opened.batches:
             if self.every_part:
                 newest = _newest(batch, physical.source.time, newest)
-            run.take(batch)
-            while not run.exhausted:
-                if run.fill(ring1.claim()) == words.HEAP_FULL and not run.written:
-                    ring1.make_room()
-                else:
-                    ring1.commit(run.written, run.heap_position)
+            feed(run, ring1, batch)
             unseen += batch.num_rows
             if unseen >= _ROWS_BETWEEN_LOOKS:
                 unseen = 0
@@ -100,11 +95,7 @@ class PartialInArrow:
     def _messages(self, ring1: PartialRing1, newest: int | None, *, end: bool) -> Iterator[pa.RecordBatch]:
         for part, message in enumerate(ring1.take(self.parts)):
             if message or (end and self.every_part):
-                arrays = [
-                    pa.array([value], kind)
-                    for value, kind in zip((part, newest, message), PARTIAL_SCHEMA.types, strict=True)
-                ]
-                yield pa.RecordBatch.from_arrays(arrays, schema=PARTIAL_SCHEMA)
+                yield one_row(PARTIAL_SCHEMA, part, newest, message)
 
 
 class FinalInArrow:
@@ -114,14 +105,36 @@ class FinalInArrow:
         self.plan = plan
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from self.merged(messages_of(batches))
+
+    def merged(self, messages: Iterable[bytes]) -> Iterator[pa.RecordBatch]:
+        """The results of the state in *messages*."""
         physical = mergeable(self.plan)
         operator: Any = build(dict(physical.operator))
-        operator.absorb(messages_of(batches))
+        operator.absorb(messages)
         yield from finished(physical, operator.finish())
 
 
-def messages_of(batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
-    """The state in batches of ``PARTIAL_SCHEMA``, one message after the other."""
+def feed(run: Ring0Run, ring1: PartialRing1, batch: pa.RecordBatch) -> list[pa.RecordBatch]:
+    """Aggregate the rows of *batch*; the results that became due."""
+    results: list[pa.RecordBatch] = []
+    run.take(batch)
+    while not run.exhausted:
+        if run.fill(ring1.claim()) == words.HEAP_FULL and not run.written:
+            ring1.make_room()
+        else:
+            results += ring1.commit(run.written, run.heap_position)
+    return results
+
+
+def one_row(schema: pa.Schema, *values: Any) -> pa.RecordBatch:
+    """A batch of one row."""
+    arrays = [pa.array([value], kind) for value, kind in zip(values, schema.types, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def messages_of(batches: Iterable[pa.RecordBatch]) -> Iterator[bytes]:
+    """The messages in batches of ``PARTIAL_SCHEMA``, one after the other."""
     for batch in batches:
         for message in batch.column(2):
             yield message.as_py()

@@ -61,10 +61,10 @@ def cut(share: Share, parts: int, string_offsets: Records) -> Iterator[tuple[int
         chosen = order[edges[number] : edges[number + 1]]
         if len(chosen):
             records = np.ascontiguousarray(share.records[chosen])
-            yield number, Share(share.pane, records, _own_heap(records, share.heap, string_offsets))
+            yield number, Share(share.pane, records, own_heap(records, share.heap, string_offsets))
 
 
-def _own_heap(records: Records, heap: Any, string_offsets: Records) -> Any:
+def own_heap(records: Records, heap: Any, string_offsets: Records) -> Any:
     """A heap with the strings of *records* alone, which are changed to refer to it."""
     if not len(string_offsets) or not len(heap):
         return heap[:0]

@@ -10,6 +10,7 @@ import pytest
 
 import laminar_jit as lj
 from laminar_jit.errors import PlanError, SchemaMismatch
+from laminar_jit.spark.scan import Scan
 from laminar_jit.spark.statistics import may_hold
 from tests.pipeline.test_thin_thread import hot_channels, make_bids, oracle, sorted_rows
 from tests.spark.test_run import QUERIES
@@ -34,6 +35,25 @@ def test_equals_the_query_alone(spark, files, name: str, random_seed: int) -> No
     scan = lj.spark.scan(spark, path, partitions=partitions)
     result = lj.spark.run(QUERIES[name], scan, partitions=partitions).toArrow()
     assert sorted_rows(result) == sorted_rows(QUERIES[name].run(bids=bids))
+
+
+@pytest.mark.parametrize("name", ["tumble", "session", "no key, merged"])
+def test_what_no_other_task_can_touch_is_finished_where_it_is_read(
+    spark, files, name: str, monkeypatch
+) -> None:
+    path, bids = files
+    taken: list[str] = []
+
+    def frame(self, *given, by_split=False):
+        taken.append("early" if by_split else "state")
+        return whole(self, *given, by_split=by_split)
+
+    whole = Scan.frame
+    monkeypatch.setattr(Scan, "frame", frame)
+    for partitions in (1, 3, 16):
+        found = lj.spark.run(QUERIES[name], lj.spark.scan(spark, path, partitions=partitions), partitions=2)
+        assert sorted_rows(found.toArrow()) == sorted_rows(QUERIES[name].run(bids=bids))
+    assert taken == ["early"] * 3
 
 
 def test_filters_leave_row_groups_unread(spark, files) -> None:
