@@ -65,7 +65,8 @@ def in_two_phases(
 def dealt(bids: pa.Table, hands: int, draw: random.Random) -> list[pa.Table]:
     """Rows given out at random, so that every key, window and session is in several hands."""
     owners = [draw.randrange(hands) for _ in range(len(bids))]
-    return [bids.take([at for at, owner in enumerate(owners) if owner == hand]) for hand in range(hands)]
+    given = [[at for at, owner in enumerate(owners) if owner == hand] for hand in range(hands)]
+    return [bids.take(pa.array(rows, pa.int64())) for rows in given]
 
 
 @pytest.mark.parametrize("keys", [(), ("channel", "auction")], ids=len)
