@@ -20,7 +20,13 @@ def test_continuous_integration_runs_it_and_fails_with_it():
 
 
 def test_each_benchmark_runs_in_it():
-    ran = subprocess.run(["make", "-n", "bench-quick"], cwd=ROOT, capture_output=True, text=True, check=True)
+    ran = subprocess.run(
+        ["make", "-n", "--no-print-directory", "bench-quick"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert "asv check" in ran.stdout
     assert "LAMINAR_BENCH_SIZE=once" in ran.stdout
     assert ran.stdout.rstrip().endswith("-m benchmarks.once")
