@@ -18,7 +18,7 @@ from tests.support.processes import watch_starts
 # The first example of a property may compile a kernel: neither a deadline nor slow data is a finding.
 _COMMON = settings(deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("default", _COMMON, max_examples=100)
-settings.register_profile("ci", _COMMON, max_examples=60)
+settings.register_profile("ci", _COMMON, max_examples=30)
 settings.register_profile("leg", _COMMON, max_examples=25)
 settings.register_profile("nightly", _COMMON, max_examples=2000)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
