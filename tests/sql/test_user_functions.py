@@ -15,7 +15,7 @@ BIDS = pa.table({"ts": TS, "k": [1, 1, 2, 1], "price": [10.0, None, 30.0, 40.0]}
 WINDOWED = "FROM bids GROUP BY TUMBLE(ts, INTERVAL '10' SECOND)"
 
 
-@lj.udf
+@lj.udf(returns="float64")
 def fee(price: float, percent: float = 10.0) -> float:
     return price * percent / 100
 
@@ -25,7 +25,7 @@ def shout(text: pa.Array) -> pa.Array:
     return pa.array([(each.as_py() or "nobody").upper() + "!" for each in text], pa.string())
 
 
-@lj.udf
+@lj.udf(returns="float64")
 def fails(price: float) -> float:
     if price > 20:
         raise ValueError("too much")
